@@ -1,0 +1,130 @@
+//! What a handler is told about the attempt that it runs.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use sqlx::PgPool;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// The attempt that a handler runs: whose it is, how often it was tried, and until when.
+///
+/// Cheap to clone; a step takes it as `ctx: &StepContext` or by value.
+#[derive(Clone)]
+pub struct StepContext {
+    inner: Arc<Attempt>,
+}
+
+/// The facts of one attempt, as the claim returned them.
+pub(crate) struct Attempt {
+    pub(crate) run_id: Uuid,
+    pub(crate) flow_slug: &'static str,
+    pub(crate) step_slug: &'static str,
+    pub(crate) task_index: i32,
+    pub(crate) attempt: i32,
+    pub(crate) max_attempts: i32,
+    pub(crate) message_id: i64,
+    pub(crate) read_count: i32,
+    pub(crate) enqueued_at: DateTime<Utc>,
+    pub(crate) deadline: Instant,
+    pub(crate) cancelled: CancellationToken,
+    pub(crate) pool: PgPool,
+}
+
+impl StepContext {
+    pub(crate) fn new(attempt: Attempt) -> Self {
+        Self {
+            inner: Arc::new(attempt),
+        }
+    }
+
+    /// The run that the task belongs to.
+    pub fn run_id(&self) -> Uuid {
+        self.inner.run_id
+    }
+
+    /// The flow's slug.
+    pub fn flow_slug(&self) -> &'static str {
+        self.inner.flow_slug
+    }
+
+    /// The step's slug.
+    pub fn step_slug(&self) -> &'static str {
+        self.inner.step_slug
+    }
+
+    /// The element's position in the mapped list; 0 for a single step.
+    pub fn task_index(&self) -> i32 {
+        self.inner.task_index
+    }
+
+    /// Which attempt this is, counted from 1.
+    pub fn attempt(&self) -> i32 {
+        self.inner.attempt
+    }
+
+    /// How many attempts the task has, the first one included.
+    pub fn max_attempts(&self) -> i32 {
+        self.inner.max_attempts
+    }
+
+    /// The task's message in its queue.
+    pub fn message_id(&self) -> i64 {
+        self.inner.message_id
+    }
+
+    /// How often the message was read, this time included.
+    pub fn read_count(&self) -> i32 {
+        self.inner.read_count
+    }
+
+    /// When the message was put into its queue.
+    pub fn enqueued_at(&self) -> DateTime<Utc> {
+        self.inner.enqueued_at
+    }
+
+    /// When this attempt times out; the handler is dropped then.
+    pub fn deadline(&self) -> Instant {
+        self.inner.deadline
+    }
+
+    /// How long this attempt may still run.
+    pub fn remaining(&self) -> Duration {
+        self.deadline().saturating_duration_since(Instant::now())
+    }
+
+    /// Resolves when the worker shuts down; a handler that can stop early should.
+    pub async fn cancelled(&self) {
+        self.inner.cancelled.cancelled().await;
+    }
+
+    /// The token behind [`cancelled`](Self::cancelled), to pass on.
+    pub fn cancellation_token(&self) -> CancellationToken {
+        self.inner.cancelled.clone()
+    }
+
+    /// The same for every attempt of the task: give it to services that deduplicate requests.
+    pub fn idempotency_key(&self) -> String {
+        format!(
+            "{}:{}:{}",
+            self.inner.run_id, self.inner.step_slug, self.inner.task_index
+        )
+    }
+
+    /// The worker's pool, for the handler's own queries.
+    pub fn pool(&self) -> &PgPool {
+        &self.inner.pool
+    }
+}
+
+impl fmt::Debug for StepContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepContext")
+            .field("run_id", &self.inner.run_id)
+            .field("step_slug", &self.inner.step_slug)
+            .field("task_index", &self.inner.task_index)
+            .field("attempt", &self.inner.attempt)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,4 @@
+//! (module docs)
+
+#[doc(hidden)]
+pub mod __private;

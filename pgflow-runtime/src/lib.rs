@@ -1,0 +1,18 @@
+//! The runtime of `pgflow`: migrations, startup, workers and client.
+//!
+//! Applications depend on the facade crate `pgflow`, which re-exports what they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod client;
+pub mod context;
+#[cfg(feature = "dev")]
+pub mod dev;
+pub mod flow;
+pub mod migrate;
+pub mod sql;
+pub mod startup;
+pub mod worker;
+
+#[doc(hidden)]
+pub use flow::__private;
+pub use pgflow_definition as definition;

@@ -1,0 +1,1 @@
+//! Compile-fail and compile-pass cases live in `fail/` and `pass/`; `tests/ui.rs` runs them.
