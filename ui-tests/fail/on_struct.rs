@@ -1,0 +1,7 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+
+pub struct CrateAudit;
+
+fn main() {}
