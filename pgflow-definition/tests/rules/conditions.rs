@@ -131,6 +131,12 @@ fn numbers_are_sent_as_they_are_written_or_not_at_all() {
         let steps = [required(step("notify", &[]), &pattern)];
         assert_eq!(flow("audit", &steps).problems(), [], "{text}");
     }
+    for text in ["-9223372036854775809", "1e300"] {
+        let pattern = format!("{{\"a\": {text}}}");
+        let steps = [required(step("notify", &[]), &pattern)];
+        let expected = [(Some(0), Part::Required, "condition_inexact_number")];
+        assert_eq!(outline(&flow("audit", &steps)), expected, "{text}");
+    }
     let steps = [required(
         step("notify", &[]),
         r#"{"a": 18446744073709551617}"#,

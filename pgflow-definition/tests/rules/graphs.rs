@@ -19,6 +19,17 @@ fn the_shortest_cycle_stands_for_all_that_wait_for_each_other() {
 }
 
 #[test]
+fn a_longer_way_round_is_never_taken() {
+    // 0 -> 1 -> 2 -> 0; each of the three is also on a cycle of four of its own, listed last.
+    let mut dependencies = vec![vec![1, 3], vec![2, 6], vec![0, 9]];
+    for step in 0..3 {
+        let first = 3 + 3 * step;
+        dependencies.extend([vec![first + 1], vec![first + 2], vec![step]]);
+    }
+    assert_eq!(cycles(&dependencies), [[0, 1, 2]]);
+}
+
+#[test]
 fn a_step_that_depends_on_itself_is_a_cycle_of_one() {
     assert_eq!(cycles(&[vec![], vec![1]]), [[1]]);
     assert_eq!(topological_order(&[vec![], vec![1]]), None);

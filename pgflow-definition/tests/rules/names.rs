@@ -165,6 +165,13 @@ fn slugs_that_differ_in_case_only_are_duplicates() {
 }
 
 #[test]
+fn a_bad_slug_that_stands_twice_is_bad_and_not_a_duplicate() {
+    let steps = [step("a_", &[]), step("A_", &[])];
+    let expected = [0, 1].map(|index| (Some(index), Part::Slug, "invalid_slug"));
+    assert_eq!(outline(&flow("audit", &steps)), expected);
+}
+
+#[test]
 fn complaints_come_in_the_order_of_the_contract() {
     let long = "s".repeat(60);
     let steps = [
@@ -194,6 +201,10 @@ fn complaints_come_in_the_order_of_the_contract() {
 
 #[test]
 fn names_are_not_derived_from_a_bad_slug() {
+    let long = "f".repeat(60);
+    let steps = [step("a_", &[])];
+    let expected = [(Some(0), Part::Slug, "invalid_slug")];
+    assert_eq!(outline(&flow(&long, &steps)), expected);
     let slug = "f_".repeat(40);
     assert_eq!(
         outline(&flow(&slug, &[step("a", &[])])),

@@ -21,15 +21,17 @@ const CASCADES: SkipRule = SkipRule {
 fn an_unmet_condition_counts_only_where_there_is_one() {
     let without = step("notify", &[]);
     assert!(!without.skip_rule().skips());
-    let condition = Condition {
-        forbidden: Some("{}"),
-        ..Condition::default()
-    };
-    let with = StepDefinition {
-        condition,
-        ..without
-    };
-    assert!(with.skip_rule().leaves_dependents_without());
+    for (required, forbidden) in [(Some("{}"), None), (None, Some("{}"))] {
+        let condition = Condition {
+            required,
+            forbidden,
+        };
+        let with = StepDefinition {
+            condition,
+            ..without
+        };
+        assert!(with.skip_rule().leaves_dependents_without());
+    }
 }
 
 #[test]
