@@ -1,12 +1,14 @@
 //! The step graph: order and cycles.
 //!
-//! Graphs are adjacency lists: `dependencies[i]` lists the indexes of the steps that step `i` depends on.
+//! Graphs are adjacency lists: `dependencies[i]` lists the indexes of the steps that step `i`
+//! depends on.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The stable topological order: repeatedly the first declared step whose dependencies have all been taken. A list that is in
-/// topological order already stays as it is. `None` when there is a cycle.
+/// The stable topological order: repeatedly the first declared step whose dependencies have all
+/// been taken. A list that is in topological order already stays as it is. `None` when there is a
+/// cycle.
 ///
 /// # Panics
 ///
@@ -34,8 +36,9 @@ pub fn topological_order(dependencies: &[Vec<usize>]) -> Option<Vec<usize>> {
     (order.len() == dependencies.len()).then_some(order)
 }
 
-/// One shortest cycle for each group of steps that wait for each other. Each step of a cycle depends on the next one, and the last
-/// one on the first; the first is the one declared first. A step that depends on itself is a cycle of one.
+/// One shortest cycle for each group of steps that wait for each other. Each step of a cycle
+/// depends on the next one, and the last one on the first; the first is the one declared first. A
+/// step that depends on itself is a cycle of one.
 ///
 /// # Panics
 ///
@@ -78,7 +81,8 @@ fn reversed(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     reversed
 }
 
-/// What can be reached from `start` over one edge or more; `start` itself only counts as reached through a cycle.
+/// What can be reached from `start` over one edge or more; `start` itself only counts as reached
+/// through a cycle.
 fn reachable(edges: &[Vec<usize>], start: usize) -> Vec<bool> {
     let mut reached = vec![false; edges.len()];
     let mut open = vec![start];
