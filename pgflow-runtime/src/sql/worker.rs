@@ -101,3 +101,12 @@ pub(crate) async fn mark_worker_stopped(
         .await?;
     Ok(())
 }
+
+/// `production` or `local`.
+pub(crate) async fn environment(executor: impl PgExecutor<'_>) -> Result<String, CallError> {
+    Ok(
+        sqlx::query_scalar("select environment from pgflow.installation")
+            .fetch_one(executor)
+            .await?,
+    )
+}
