@@ -26,13 +26,17 @@ pub enum ClientError {
     #[error("the flow does not take this input: {0}")]
     BadInput(Refusal),
     /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
-    #[error("run {run_id} is unknown; check the id, and that the transaction that started it was committed")]
+    #[error(
+        "run {run_id} is unknown; check the id, and that the transaction that started it was committed"
+    )]
     NotFound {
         /// The id that was asked for.
         run_id: Uuid,
     },
     /// The run belongs to another flow: ask for it with that flow's type.
-    #[error("run {run_id} belongs to flow `{actual}`, not to flow `{expected}`; ask for it with that flow's type")]
+    #[error(
+        "run {run_id} belongs to flow `{actual}`, not to flow `{expected}`; ask for it with that flow's type"
+    )]
     OtherFlow {
         /// The run.
         run_id: Uuid,
@@ -93,13 +97,17 @@ pub enum RunError {
         timeout: std::time::Duration,
     },
     /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
-    #[error("run {run_id} is unknown; check the id, and that the transaction that started it was committed")]
+    #[error(
+        "run {run_id} is unknown; check the id, and that the transaction that started it was committed"
+    )]
     NotFound {
         /// The id that was asked for.
         run_id: Uuid,
     },
     /// The run belongs to another flow: ask for it with that flow's type.
-    #[error("run {run_id} belongs to flow `{actual}`, not to flow `{expected}`; ask for it with that flow's type")]
+    #[error(
+        "run {run_id} belongs to flow `{actual}`, not to flow `{expected}`; ask for it with that flow's type"
+    )]
     OtherFlow {
         /// The run.
         run_id: Uuid,

@@ -39,15 +39,15 @@ pub(crate) enum CompletionOutcome {
 /// # Errors
 ///
 /// `PF002` and `PF003` when one of them is unknown; a class 22 error when one of the outputs can't be stored. Nothing is recorded then.
-pub(crate) async fn complete_tasks<'a>(
+pub(crate) async fn complete_tasks(
     executor: impl PgExecutor<'_>,
-    items: impl Iterator<Item = (&'a AttemptKey, &'a RawValue)>,
+    items: &[(&AttemptKey, &RawValue)],
 ) -> Result<Vec<Completed>, CallError> {
-    let mut run_ids = Vec::new();
-    let mut step_slugs = Vec::new();
-    let mut task_indexes = Vec::new();
-    let mut attempts = Vec::new();
-    let mut outputs = Vec::new();
+    let mut run_ids = Vec::with_capacity(items.len());
+    let mut step_slugs = Vec::with_capacity(items.len());
+    let mut task_indexes = Vec::with_capacity(items.len());
+    let mut attempts = Vec::with_capacity(items.len());
+    let mut outputs = Vec::with_capacity(items.len());
     for (key, output) in items {
         run_ids.push(key.run_id);
         step_slugs.push(key.step_slug);
@@ -74,10 +74,10 @@ fn completed((item, outcome, made_ready): (i32, String, bool)) -> Result<Complet
         "completed" => CompletionOutcome::Completed,
         "failed" => CompletionOutcome::Failed,
         "stale" => CompletionOutcome::Stale,
-        other => return Err(unexpected(format!("outcome `{other}` of complete_tasks"))),
+        other => return Err(unexpected(&format!("outcome `{other}` of complete_tasks"))),
     };
     let item = usize::try_from(item - 1)
-        .map_err(|_| unexpected(format!("item {item} of complete_tasks")))?;
+        .map_err(|_| unexpected(&format!("item {item} of complete_tasks")))?;
     Ok(Completed {
         item,
         outcome,
@@ -85,7 +85,7 @@ fn completed((item, outcome, made_ready): (i32, String, bool)) -> Result<Complet
     })
 }
 
-fn unexpected(what: String) -> CallError {
+fn unexpected(what: &str) -> CallError {
     CallError::Database(sqlx::Error::Decode(
         format!("{what} is unknown to this version of pgflow; use the version that migrated the database").into(),
     ))

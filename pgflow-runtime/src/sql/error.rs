@@ -145,10 +145,7 @@ pub enum CallError {
 
 impl From<sqlx::Error> for CallError {
     fn from(error: sqlx::Error) -> Self {
-        match error
-            .as_database_error()
-            .and_then(Refusal::from_database)
-        {
+        match error.as_database_error().and_then(Refusal::from_database) {
             Some(refusal) => Self::Refused(refusal),
             None => Self::Database(error),
         }

@@ -30,7 +30,9 @@ pub enum StartupError {
         problems: Vec<OptionProblem>,
     },
     /// The database can't be reached: check that it runs, the URL, and that the pool has a free connection.
-    #[error("can't connect to the database; check that it runs, and host, role and database of the pool")]
+    #[error(
+        "can't connect to the database; check that it runs, and host, role and database of the pool"
+    )]
     Connect(#[source] sqlx::Error),
     /// The migrations of the database are not those of this release: the source names both and the command to run.
     #[error(transparent)]
@@ -62,7 +64,9 @@ pub enum StartupError {
     #[error("the database refused the worker: {0}")]
     Refused(Refusal),
     /// A database call failed while the worker started; start it again.
-    #[error("the database failed while the worker was starting; start it again when the cause is gone")]
+    #[error(
+        "the database failed while the worker was starting; start it again when the cause is gone"
+    )]
     Database(#[source] sqlx::Error),
 }
 

@@ -1,10 +1,6 @@
 //! Runs one attempt of one task.
 
-use std::{
-    any::Any,
-    panic::AssertUnwindSafe,
-    time::Duration,
-};
+use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
 use serde_json::value::RawValue;

@@ -65,7 +65,9 @@ async fn claim(shared: &Shared, slots: usize) -> Option<Result<Claim, CallError>
         .within(shared.options.shutdown_timeout, claim)
         .await;
     if claim.is_none() {
-        warn!("a claim did not return within the shutdown timeout; stall recovery will repeat what it may have started");
+        warn!(
+            "a claim did not return within the shutdown timeout; stall recovery will repeat what it may have started"
+        );
     }
     claim
 }
@@ -163,6 +165,10 @@ fn fatal(error: CallError) -> Result<WorkerError, CallError> {
 
 fn delay_after(error: &CallError, backoff: &mut Backoff) -> Duration {
     let delay = backoff.next_delay();
-    warn!(?delay, error = error as &dyn Error, "a database call failed, it is tried again");
+    warn!(
+        ?delay,
+        error = error as &dyn Error,
+        "a database call failed, it is tried again"
+    );
     delay
 }

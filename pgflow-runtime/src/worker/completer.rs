@@ -2,19 +2,20 @@
 
 use std::{error::Error, mem, sync::Arc, time::Duration};
 
+use serde_json::value::RawValue;
 use tokio::{
     sync::mpsc,
     task::JoinSet,
     time::{Instant, sleep, timeout_at},
 };
-use tracing::{error, warn};
+use tracing::{Instrument, error, warn};
 
 use super::{
     attempt::Finished,
     executor::Busy,
-    recorder::{Calls, Output, Recorder},
+    recorder::{Calls, Recorder},
 };
-use crate::sql::{error::ErrorClass, retry::Backoff};
+use crate::sql::{complete::AttemptKey, error::ErrorClass, retry::Backoff};
 
 const MOST_ITEMS: usize = 100;
 /// Keeps a batch of large outputs far below what one statement can carry.
@@ -30,6 +31,24 @@ pub(crate) struct Completer<C> {
     busy: Busy,
     batch: Batch,
     alone: JoinSet<()>,
+}
+
+/// An output that waits to be recorded.
+#[derive(Debug)]
+struct Output {
+    key: AttemptKey,
+    current_until: Instant,
+    json: Box<RawValue>,
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        Self {
+            key: output.key,
+            current_until: output.current_until,
+            result: Ok(output.json),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -109,29 +128,24 @@ impl<C: Calls> Completer<C> {
     }
 
     async fn accept(&mut self, finished: Finished) {
-        let Finished {
-            key,
-            current_until,
-            result,
-        } = finished;
-        match result {
+        match finished.result {
             Ok(json) => self.batch.push(Output {
-                key,
-                current_until,
+                key: finished.key,
+                current_until: finished.current_until,
                 json,
             }),
-            Err(failure) => {
-                let recorder = Arc::clone(&self.recorder);
-                self.alone(async move { recorder.fail(key, current_until, failure).await })
-                    .await;
-            }
+            Err(_) => self.record_alone(finished).await,
         }
     }
 
     /// Records a batch, however long the database is away; one that the database refuses is taken apart.
     async fn record(&mut self, outputs: Vec<Output>) {
         let mut backoff = Backoff::database();
-        while let Err(error) = self.recorder.complete(&outputs).await {
+        let items: Vec<_> = outputs
+            .iter()
+            .map(|output| (&output.key, &*output.json))
+            .collect();
+        while let Err(error) = self.recorder.complete(&items).await {
             match error.class() {
                 ErrorClass::Transient => {
                     let delay = backoff.next_delay();
@@ -158,9 +172,7 @@ impl<C: Calls> Completer<C> {
                         "a batch was refused, its outputs are recorded one by one"
                     );
                     for output in outputs {
-                        let recorder = Arc::clone(&self.recorder);
-                        self.alone(async move { recorder.complete_alone(output).await })
-                            .await;
+                        self.record_alone(output.into()).await;
                     }
                     return;
                 }
@@ -168,12 +180,14 @@ impl<C: Calls> Completer<C> {
         }
     }
 
-    async fn alone(&mut self, recording: impl Future<Output = ()> + Send + 'static) {
+    async fn record_alone(&mut self, finished: Finished) {
         while self.alone.try_join_next().is_some() {}
         while self.alone.len() >= MOST_ALONE {
             self.alone.join_next().await;
         }
-        self.alone.spawn(recording);
+        let recorder = Arc::clone(&self.recorder);
+        self.alone
+            .spawn(async move { recorder.insist(finished).await }.in_current_span());
     }
 }
 

@@ -68,7 +68,9 @@ impl Executor {
             // Before the result is sent: who receives it must not wait for a handler that has ended.
             drop(busy);
             if finished.send(result).await.is_err() {
-                error!("the attempt's result could not be recorded; stall recovery will repeat the task");
+                error!(
+                    "the attempt's result could not be recorded; stall recovery will repeat the task"
+                );
             }
         };
         self.running.spawn(run.instrument(span));

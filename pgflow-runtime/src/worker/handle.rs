@@ -64,7 +64,9 @@ impl WorkerHandle {
     ///
     /// Why the worker stopped, if nobody asked it to.
     pub async fn join(mut self) -> Result<(), WorkerError> {
-        (&mut self.task).await.unwrap_or_else(|error| Err(WorkerError::Task(error)))
+        (&mut self.task)
+            .await
+            .unwrap_or_else(|error| Err(WorkerError::Task(error)))
     }
 }
 

@@ -6,8 +6,8 @@ use pgflow_definition::FlowDefinition;
 use serde_json::value::RawValue;
 
 use crate::flow::{
-    BoxFuture, Flow, StepError,
     __private::{Handler, Task},
+    BoxFuture, Flow, StepError,
 };
 
 /// What a worker runs.

@@ -6,11 +6,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tracing::{info, warn};
 
 use super::{Shared, WorkerError};
-use crate::sql::{
-    RefusalCode,
-    error::ErrorClass,
-    worker::worker_heartbeat,
-};
+use crate::sql::{RefusalCode, error::ErrorClass, worker::worker_heartbeat};
 
 /// Others take a worker for dead when its heartbeat is older than 6 s.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -36,7 +32,10 @@ pub(crate) async fn run(shared: &Shared) {
                 shared.stop.fail(WorkerError::PoolClosed(error));
                 return;
             }
-            Err(error) => warn!(error = &error as &dyn std::error::Error, "heartbeat failed, the next one follows"),
+            Err(error) => warn!(
+                error = &error as &dyn std::error::Error,
+                "heartbeat failed, the next one follows"
+            ),
         }
     }
 }

@@ -82,7 +82,10 @@ pub struct FlowWorker<F> {
 
 impl<F> FlowWorker<F> {
     /// A worker for a flow without state.
-    #[expect(clippy::new_without_default, reason = "a worker has no default: its flow must be named")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "a worker has no default: its flow must be named"
+    )]
     pub fn new() -> Self
     where
         F: Flow,

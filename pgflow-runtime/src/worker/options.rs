@@ -4,7 +4,7 @@ use std::{fmt, ops::RangeInclusive, time::Duration};
 
 const CONCURRENCY: RangeInclusive<usize> = 1..=10_000;
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+const LONGEST: Duration = Duration::from_hours(1);
 const LONGEST_FUNCTION_NAME: usize = 128;
 
 #[derive(Debug, Clone)]
@@ -60,12 +60,11 @@ impl WorkerOptions {
                 )
             },
         );
-        check(self.shutdown_timeout <= LONGEST, "shutdown_timeout", &|| {
-            format!(
-                "{:?}; expected at most {LONGEST:?}",
-                self.shutdown_timeout
-            )
-        });
+        check(
+            self.shutdown_timeout <= LONGEST,
+            "shutdown_timeout",
+            &|| format!("{:?}; expected at most {LONGEST:?}", self.shutdown_timeout),
+        );
         check(
             is_function_name(&self.function_name),
             "function_name",
@@ -135,8 +134,8 @@ mod tests {
         options.shutdown_timeout = Duration::ZERO;
         assert_eq!(options.problems(), []);
         options.concurrency = 10_000;
-        options.poll_interval = Duration::from_secs(3600);
-        options.shutdown_timeout = Duration::from_secs(3600);
+        options.poll_interval = Duration::from_hours(1);
+        options.shutdown_timeout = Duration::from_hours(1);
         assert_eq!(options.problems(), []);
     }
 

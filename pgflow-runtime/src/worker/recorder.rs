@@ -1,4 +1,4 @@
-//! Records results one by one, until each is recorded or has lost its meaning.
+//! Records results: many outputs in one call, or a single result until it is recorded or has lost its meaning.
 
 use std::{error::Error, sync::Arc};
 
@@ -10,9 +10,9 @@ use tokio::{
 };
 use tracing::{debug, error, info, warn};
 
-use super::wakeup::Wakeup;
+use super::{attempt::Finished, wakeup::Wakeup};
 use crate::{
-    flow::BoxFuture,
+    flow::{BoxFuture, StepError},
     sql::{
         CallError,
         complete::{AttemptKey, Completed, CompletionOutcome, complete_tasks},
@@ -22,19 +22,14 @@ use crate::{
     },
 };
 
-/// An output that waits to be recorded.
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) key: AttemptKey,
-    pub(crate) current_until: Instant,
-    pub(crate) json: Box<RawValue>,
-}
+/// An output and the attempt that returned it.
+pub(crate) type Output<'a> = (&'a AttemptKey, &'a RawValue);
 
 /// The two calls that a recorder makes.
 pub(crate) trait Calls: Send + Sync + 'static {
     fn complete<'a>(
         &'a self,
-        outputs: &'a [Output],
+        outputs: &'a [Output<'a>],
     ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>>;
 
     /// Returns the task's status after the failure.
@@ -48,10 +43,9 @@ pub(crate) trait Calls: Send + Sync + 'static {
 impl Calls for PgPool {
     fn complete<'a>(
         &'a self,
-        outputs: &'a [Output],
+        outputs: &'a [Output<'a>],
     ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>> {
-        let items = outputs.iter().map(|output| (&output.key, &*output.json));
-        Box::pin(complete_tasks(self, items))
+        Box::pin(complete_tasks(self, outputs))
     }
 
     fn fail<'a>(
@@ -81,19 +75,23 @@ impl<C: Calls> Recorder<C> {
     }
 
     /// Records outputs in one call; all or none.
-    pub(crate) async fn complete(&self, outputs: &[Output]) -> Result<(), CallError> {
+    pub(crate) async fn complete(&self, outputs: &[Output<'_>]) -> Result<(), CallError> {
         let completed = self.calls.complete(outputs).await?;
         debug!(tasks = outputs.len(), "outputs recorded");
         for item in &completed {
-            let Some(Output { key, .. }) = outputs.get(item.item) else {
-                error!(item = item.item, "an answer is for no item of the batch");
+            let Some((key, _)) = outputs.get(item.item) else {
+                error!(
+                    item = item.item,
+                    "the database answered for an item that was not sent"
+                );
                 continue;
             };
             match item.outcome {
                 CompletionOutcome::Completed => {}
-                CompletionOutcome::Failed => {
-                    error!(run_id = %key.run_id, step = key.step_slug, "the output is not what a dependent step takes, the run has failed");
-                }
+                CompletionOutcome::Failed => error!(
+                    run_id = %key.run_id, step = key.step_slug,
+                    "the output is not the list that a map step needs, the run has failed"
+                ),
                 CompletionOutcome::Stale => stale(key),
             }
         }
@@ -103,91 +101,88 @@ impl<C: Calls> Recorder<C> {
         Ok(())
     }
 
-    /// Records one output alone: what fails now is its own fault.
-    pub(crate) async fn complete_alone(&self, output: Output) {
-        let call = async || self.complete(std::slice::from_ref(&output)).await;
-        if let Err(error) = self.insist(&output.key, output.current_until, call).await {
-            let failure = Failure {
-                message: format!(
-                    "the step's output can't be stored: {}",
-                    crate::flow::StepError::from(error).message()
-                ),
-                retry_delay: None,
-                retryable: false,
-            };
-            error!(run_id = %output.key.run_id, step = output.key.step_slug, task_index = output.key.task_index,
-                error = %failure.message, "attempt failed, and no other follows");
-            self.fail(output.key, output.current_until, failure).await;
+    /// Records a failed attempt.
+    async fn fail(&self, key: &AttemptKey, failure: &Failure) -> Result<(), CallError> {
+        match self.calls.fail(key, failure).await?.as_deref() {
+            // Another attempt follows, after a delay.
+            Some("queued") => {}
+            // Steps that go on without this one may be ready now.
+            Some("failed" | "skipped") => self.wakeup.wake(),
+            _ => stale(key),
         }
+        Ok(())
     }
 
-    /// Records one failed attempt.
-    pub(crate) async fn fail(&self, key: AttemptKey, current_until: Instant, failure: Failure) {
-        let call = async || {
-            let status = self.calls.fail(&key, &failure).await?;
-            match status.as_deref() {
-                // Another attempt follows, after a delay.
-                Some("queued") => {}
-                // Steps that go on without this one may be ready now.
-                Some("failed" | "skipped") => self.wakeup.wake(),
-                _ => stale(&key),
-            }
-            Ok(())
-        };
-        if let Err(error) = self.insist(&key, current_until, call).await {
-            give_up(&key, &error);
-        }
-    }
-
-    /// Calls until the result is recorded or can't be any more; returns the error when the values that are sent are at fault.
-    async fn insist(
-        &self,
-        key: &AttemptKey,
-        current_until: Instant,
-        call: impl AsyncFn() -> Result<(), CallError>,
-    ) -> Result<(), CallError> {
+    /// Records one result alone, and does not rest before it is recorded or nobody waits for it any more.
+    pub(crate) async fn insist(&self, mut finished: Finished) {
         let mut backoff = Backoff::database();
         loop {
-            let error = {
-                // Never closed, so this is always a permit.
-                let _turn = self.turn.acquire().await;
-                match call().await {
-                    Ok(()) => return Ok(()),
-                    Err(error) => error,
-                }
+            let Err(error) = self.try_alone(&finished).await else {
+                return;
             };
-            match error.class() {
-                ErrorClass::Data => return Err(error),
-                ErrorClass::Gone => {
-                    info!(run_id = %key.run_id, step = key.step_slug, error = %error, "the task is gone, its result is dropped");
-                    return Ok(());
+            let key = &finished.key;
+            match (error.class(), &finished.result) {
+                // The handler succeeded, but what it returned can't be stored, now or later.
+                (ErrorClass::Data, Ok(_)) => {
+                    let failure = unstorable(error);
+                    error!(
+                        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index,
+                        error = %failure.message, "attempt failed, and no other follows"
+                    );
+                    finished.result = Err(failure);
                 }
-                ErrorClass::PoolClosed => {
-                    give_up(key, &error);
-                    return Ok(());
+                (ErrorClass::Gone, _) => {
+                    info!(run_id = %key.run_id, step = key.step_slug, %error, "the task is gone, its result is dropped");
+                    return;
                 }
-                // After that the task has been given to another attempt, and this one's result would be ignored.
-                ErrorClass::Other if Instant::now() >= current_until => {
-                    give_up(key, &error);
-                    return Ok(());
+                (ErrorClass::PoolClosed | ErrorClass::Data, _) => return give_up(key, &error),
+                // By then the task was given to another attempt, and this one's result would be ignored.
+                (ErrorClass::Other, _) if Instant::now() >= finished.current_until => {
+                    return give_up(key, &error);
                 }
-                ErrorClass::Transient | ErrorClass::Other => {
+                (ErrorClass::Transient | ErrorClass::Other, _) => {
                     let delay = backoff.next_delay();
-                    warn!(run_id = %key.run_id, step = key.step_slug, ?delay,
-                        error = &error as &dyn Error, "a result could not be recorded, it is tried again");
+                    warn!(
+                        run_id = %key.run_id, step = key.step_slug, ?delay, error = &error as &dyn Error,
+                        "a result could not be recorded, it is tried again"
+                    );
                     sleep(delay).await;
                 }
             }
         }
     }
+
+    async fn try_alone(&self, finished: &Finished) -> Result<(), CallError> {
+        // The semaphore is never closed, so this is a permit.
+        let _turn = self.turn.acquire().await;
+        match &finished.result {
+            Ok(output) => self.complete(&[(&finished.key, output)]).await,
+            Err(failure) => self.fail(&finished.key, failure).await,
+        }
+    }
+}
+
+fn unstorable(error: CallError) -> Failure {
+    Failure {
+        message: format!(
+            "the step's output can't be stored: {}",
+            StepError::from(error).message()
+        ),
+        retry_delay: None,
+        retryable: false,
+    }
 }
 
 fn stale(key: &AttemptKey) {
-    info!(run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
-        "the attempt is no longer the current one, its result is ignored");
+    info!(
+        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
+        "the attempt is no longer the current one, its result is ignored"
+    );
 }
 
 fn give_up(key: &AttemptKey, error: &CallError) {
-    error!(run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
-        error = error as &dyn Error, "a result could not be recorded; stall recovery will repeat the task");
+    error!(
+        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
+        error = error as &dyn Error, "a result could not be recorded; stall recovery will repeat the task"
+    );
 }

@@ -86,7 +86,9 @@ async fn flush(completer: AbortOnDropHandle<()>, deadline: Instant) {
     let deadline = deadline.max(Instant::now() + GRACE);
     match timeout_at(deadline, completer).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => warn!(%error, "the completer ended early; stall recovery will repeat what it did not record"),
+        Ok(Err(error)) => {
+            warn!(%error, "the completer ended early; stall recovery will repeat what it did not record");
+        }
         Err(_elapsed) => {
             warn!("results could not be recorded in time; stall recovery will repeat their tasks");
         }
@@ -96,7 +98,12 @@ async fn flush(completer: AbortOnDropHandle<()>, deadline: Instant) {
 async fn mark_stopped(shared: &Shared) {
     match timeout(GRACE, mark_worker_stopped(&shared.pool, shared.worker_id)).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => warn!(error = &error as &dyn Error, "the worker could not be marked as stopped, its heartbeat will be missed"),
-        Err(_elapsed) => warn!("the worker could not be marked as stopped in time, its heartbeat will be missed"),
+        Ok(Err(error)) => warn!(
+            error = &error as &dyn Error,
+            "the worker could not be marked as stopped, its heartbeat will be missed"
+        ),
+        Err(_elapsed) => {
+            warn!("the worker could not be marked as stopped in time, its heartbeat will be missed");
+        }
     }
 }

@@ -165,7 +165,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_a_request_there_is_no_deadline() {
         let stop = Stop::default();
-        let long = stop.within(TIMEOUT, sleep(Duration::from_secs(3600))).await;
+        let long = stop.within(TIMEOUT, sleep(Duration::from_hours(1))).await;
         assert_eq!(long, Some(()));
     }
 

@@ -69,7 +69,10 @@ mod tests {
         wakeup.wake();
         wakeup.wake();
         assert_eq!(slept(&wakeup).await, Duration::ZERO);
-        assert!(slept(&wakeup).await > Duration::ZERO, "one hint, however often it was given");
+        assert!(
+            slept(&wakeup).await > Duration::ZERO,
+            "one hint, however often it was given"
+        );
     }
 
     #[tokio::test(start_paused = true)]
