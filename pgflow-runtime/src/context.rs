@@ -23,7 +23,10 @@ pub struct StepContext {
 }
 
 /// The facts of one attempt, as the claim returned them.
-#[expect(clippy::struct_field_names, reason = "an attempt's number is called attempt everywhere")]
+#[expect(
+    clippy::struct_field_names,
+    reason = "an attempt's number is called attempt everywhere"
+)]
 pub(crate) struct Attempt {
     pub(crate) run_id: Uuid,
     pub(crate) flow_slug: &'static str,

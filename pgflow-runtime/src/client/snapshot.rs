@@ -61,7 +61,10 @@ pub struct RunSnapshot<F> {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[expect(clippy::struct_field_names, reason = "fields are named like their columns")]
+#[expect(
+    clippy::struct_field_names,
+    reason = "fields are named like their columns"
+)]
 struct Run {
     run_id: Uuid,
     flow_slug: String,

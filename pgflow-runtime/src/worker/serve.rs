@@ -103,7 +103,9 @@ async fn mark_stopped(shared: &Shared) {
             "the worker could not be marked as stopped, its heartbeat will be missed"
         ),
         Err(_elapsed) => {
-            warn!("the worker could not be marked as stopped in time, its heartbeat will be missed");
+            warn!(
+                "the worker could not be marked as stopped in time, its heartbeat will be missed"
+            );
         }
     }
 }
