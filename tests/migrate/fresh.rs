@@ -62,7 +62,7 @@ async fn a_pool_of_one_connection_that_is_in_use_is_enough() {
         .await
         .unwrap();
     let in_use = pool.acquire().await.unwrap();
-    let migrated = tokio::time::timeout(Duration::from_secs(60), migrate::migrate(&pool)).await;
+    let migrated = tokio::time::timeout(Duration::from_mins(1), migrate::migrate(&pool)).await;
     assert!(!migrated.expect("no deadlock").unwrap().is_unchanged());
     drop(in_use);
 }
