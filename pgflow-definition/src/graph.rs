@@ -51,12 +51,10 @@ pub fn cycles(dependencies: &[Vec<usize>]) -> Vec<Vec<usize>> {
         if seen[start] {
             continue;
         }
-        let (below, above) = (
-            reachable(dependencies, start),
-            reachable(&dependents, start),
-        );
+        let awaited = reachable(dependencies, start);
+        let waiting = reachable(&dependents, start);
         let group: Vec<usize> = (0..dependencies.len())
-            .filter(|&step| below[step] && above[step])
+            .filter(|&step| awaited[step] && waiting[step])
             .collect();
         for &step in &group {
             seen[step] = true;
@@ -102,7 +100,7 @@ fn shortest_cycle_through(edges: &[Vec<usize>], start: usize) -> Option<Vec<usiz
     while let Some(step) = open.pop_front() {
         for &next in &edges[step] {
             if next == start {
-                return Some(path_to(step, start, &came_from));
+                return Some(path_to(step, &came_from));
             }
             if came_from[next].is_none() {
                 came_from[next] = Some(step);
@@ -113,13 +111,9 @@ fn shortest_cycle_through(edges: &[Vec<usize>], start: usize) -> Option<Vec<usiz
     None
 }
 
-fn path_to(end: usize, start: usize, came_from: &[Option<usize>]) -> Vec<usize> {
-    let mut path = vec![end];
-    let mut step = end;
-    while let Some(previous) = came_from[step].filter(|_| step != start) {
-        path.push(previous);
-        step = previous;
-    }
+/// The way to `end` from where the search started, which came from nowhere.
+fn path_to(end: usize, came_from: &[Option<usize>]) -> Vec<usize> {
+    let mut path: Vec<usize> = std::iter::successors(Some(end), |&step| came_from[step]).collect();
     path.reverse();
     path
 }

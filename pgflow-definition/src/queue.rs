@@ -43,7 +43,7 @@ pub const fn fits(name: &str) -> bool {
 }
 
 /// The name of a step's own queue; `index` is the position of the step in the definition. The
-/// readable name when that [fits](fits), else the fallback, which may be too long as well.
+/// readable name when that [fits], else the fallback, which may be too long as well.
 pub fn step_queue(flow: &str, step: &str, index: usize) -> String {
     let readable = readable(flow, step);
     if fits(&readable) {

@@ -6,7 +6,7 @@ use pgflow_migrations::{Migration, PROTOCOL_VERSION};
 use sqlx::{Connection, PgConnection, PgPool};
 
 use super::{
-    error::{LOCK_NOT_AVAILABLE, MigrateError, sqlstate},
+    error::MigrateError,
     functions, history, lock, pgmq, plan, privilege,
     report::{AppliedMigration, MigrateReport},
     session,
@@ -93,21 +93,13 @@ async fn apply(
         .execute(&mut *transaction)
         .await
         .map_err(|source| {
-            if sqlstate(&source).as_deref() == Some(LOCK_NOT_AVAILABLE) {
-                MigrateError::TableLock {
-                    what: format!("migration {version:04}_{name}"),
-                    limit: session::TABLE_LOCK_WAIT,
-                    source,
-                }
-            } else {
-                let line = line_of(&source, sql);
-                MigrateError::Migration {
-                    version,
-                    name,
-                    line,
-                    source,
-                }
-            }
+            let what = format!("migration {version:04}_{name}");
+            MigrateError::changing(what, source, |source| MigrateError::Migration {
+                version,
+                name,
+                line: line_of(&source, sql),
+                source,
+            })
         })?;
     sqlx::query("insert into pgflow.schema_migrations (version, name, digest) values ($1, $2, $3)")
         .bind(version)

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use super::session::TABLE_LOCK_WAIT;
+
 /// Why a database could not be migrated; the database is as it was before.
 ///
 /// Only PGMQ's own SQL, where the server has no `pgmq` extension, is committed before the rest and stays.
@@ -191,6 +193,23 @@ impl MigrateError {
     /// For `map_err`: says what the migrator was doing.
     pub(super) fn doing(doing: &'static str) -> impl Fn(sqlx::Error) -> Self {
         move |source| Self::Database { doing, source }
+    }
+
+    /// What went wrong with a statement that changes the schema: a lock that was not granted, or something else.
+    pub(super) fn changing(
+        what: String,
+        source: sqlx::Error,
+        otherwise: impl FnOnce(sqlx::Error) -> Self,
+    ) -> Self {
+        if sqlstate(&source).as_deref() == Some(LOCK_NOT_AVAILABLE) {
+            let limit = TABLE_LOCK_WAIT;
+            return Self::TableLock {
+                what,
+                limit,
+                source,
+            };
+        }
+        otherwise(source)
     }
 }
 

@@ -5,9 +5,9 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::{
     apply::line_of,
-    error::{LOCK_NOT_AVAILABLE, MigrateError, sqlstate},
+    error::MigrateError,
     history::{LiveFunctions, RecordedFunction, live_functions},
-    plan, session,
+    plan,
     source::digest,
 };
 
@@ -28,11 +28,11 @@ pub(super) async fn bring_up_to_date(
     for function in &changed {
         apply(transaction, function).await?;
     }
-    let mut changes = Changes::default();
+    let mut done = Changes::default();
     let after = live_functions(transaction).await?;
     for superseded in plan::superseded(functions, recorded, &before, &after) {
         drop_function(transaction, &superseded.signature).await?;
-        changes.dropped.push(superseded.signature.clone());
+        done.dropped.push(superseded.signature.clone());
     }
     for gone in plan::gone_functions(functions, recorded) {
         forget(transaction, &gone.name).await?;
@@ -48,9 +48,9 @@ pub(super) async fn bring_up_to_date(
             the_only_signature(&live, function.name)?,
         )
         .await?;
-        changes.applied.push(function.name.to_owned());
+        done.applied.push(function.name.to_owned());
     }
-    Ok(changes)
+    Ok(done)
 }
 
 async fn apply(
@@ -79,18 +79,11 @@ async fn drop_function(
         .execute(transaction)
         .await
         .map_err(|source| {
-            if sqlstate(&source).as_deref() == Some(LOCK_NOT_AVAILABLE) {
-                MigrateError::TableLock {
-                    what: format!("dropping {signature}"),
-                    limit: session::TABLE_LOCK_WAIT,
-                    source,
-                }
-            } else {
-                MigrateError::Drop {
-                    signature: signature.to_owned(),
-                    source,
-                }
-            }
+            let what = format!("dropping {signature}");
+            MigrateError::changing(what, source, |source| MigrateError::Drop {
+                signature: signature.to_owned(),
+                source,
+            })
         })?;
     Ok(())
 }

@@ -41,7 +41,7 @@ impl History {
 }
 
 #[derive(sqlx::FromRow)]
-struct Schema {
+struct State {
     schema_exists: bool,
     recorded: bool,
     foreign_object: Option<String>,
@@ -50,15 +50,15 @@ struct Schema {
 /// Reads the bookkeeping, and refuses a schema `pgflow` that something else made.
 pub(super) async fn read(connection: &mut PgConnection) -> Result<History, MigrateError> {
     let doing = MigrateError::doing("reading the recorded migrations");
-    let schema: Schema = sqlx::query_as(include_str!("sql/schema_state.sql"))
+    let state: State = sqlx::query_as(include_str!("sql/schema_state.sql"))
         .fetch_one(&mut *connection)
         .await
         .map_err(&doing)?;
-    if !schema.recorded {
-        return match schema.foreign_object {
+    if !state.recorded {
+        return match state.foreign_object {
             Some(found) => Err(MigrateError::ForeignSchema { found }),
             None => Ok(History {
-                schema_exists: schema.schema_exists,
+                schema_exists: state.schema_exists,
                 ..History::default()
             }),
         };

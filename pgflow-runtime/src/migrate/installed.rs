@@ -71,9 +71,7 @@ pub enum NotReadyError {
 }
 
 /// Asks whether a program of this release can work with the database; changes nothing, and never migrates.
-pub async fn check_installed(
-    connection: &mut PgConnection,
-) -> Result<Installed, NotReadyError> {
+pub async fn check_installed(connection: &mut PgConnection) -> Result<Installed, NotReadyError> {
     let recorded: bool = sqlx::query_scalar(
         "select exists (
              select from pg_catalog.pg_class relation

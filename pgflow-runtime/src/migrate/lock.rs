@@ -13,7 +13,7 @@ use super::{
 pub(super) const KEY: i64 = 0x7067_666c_6f77;
 
 /// How long a migrator waits for another one.
-pub(super) const WAIT: Duration = Duration::from_secs(60);
+pub(super) const WAIT: Duration = Duration::from_mins(1);
 
 /// Takes the lock for the rest of the transaction, which releases it however it ends.
 pub(super) async fn acquire(

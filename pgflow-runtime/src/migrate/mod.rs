@@ -63,7 +63,7 @@ pub struct Migrator {
 
 impl Migrator {
     /// Everything that this program contains; waits up to 60 s for another migrator.
-    pub fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
             source: Source::EMBEDDED,
             lock_wait: lock::WAIT,
@@ -72,21 +72,19 @@ impl Migrator {
 
     /// How long to wait for another migrator to finish.
     pub fn lock_wait(self, lock_wait: Duration) -> Self {
-        // Postgres takes 0 for "as long as it takes".
-        let lock_wait = lock_wait.max(Duration::from_millis(1));
         Self { lock_wait, ..self }
     }
 
     /// For tests of upgrades: stops at the tables of an older level. Functions are applied at the latest level only.
     #[doc(hidden)]
-    pub fn up_to(mut self, version: i32) -> Self {
+    pub const fn up_to(mut self, version: i32) -> Self {
         self.source.level = Some(version);
         self
     }
 
     /// For tests of the migrator itself: other files than the embedded ones.
     #[doc(hidden)]
-    pub fn with_files(
+    pub const fn with_files(
         mut self,
         migrations: &'static [Migration],
         functions: &'static [Function],

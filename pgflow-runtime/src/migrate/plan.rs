@@ -99,18 +99,21 @@ pub(super) fn superseded<'a>(
             let is_gone = !functions
                 .iter()
                 .any(|function| function.name == recorded.name);
-            is_gone || signatures(after, &recorded.name) > signatures(before, &recorded.name)
+            let known = signatures(before, &recorded.name);
+            is_gone
+                || signatures(after, &recorded.name)
+                    .iter()
+                    .any(|found| *found != recorded.signature && !known.contains(found))
         })
         .collect()
 }
 
-fn signatures(live: &LiveFunctions, name: &str) -> usize {
-    live.get(name).map_or(0, Vec::len)
+fn signatures<'a>(live: &'a LiveFunctions, name: &str) -> &'a [String] {
+    live.get(name).map_or(&[], Vec::as_slice)
 }
 
 fn exists(live: &LiveFunctions, recorded: &RecordedFunction) -> bool {
-    live.get(&recorded.name)
-        .is_some_and(|found| found.contains(&recorded.signature))
+    signatures(live, &recorded.name).contains(&recorded.signature)
 }
 
 #[cfg(test)]
@@ -261,18 +264,22 @@ mod tests {
             "a".to_owned(),
             vec!["pgflow.a()".to_owned(), "pgflow.a(integer)".to_owned()],
         );
+        // A numbered file had dropped it, and its file brought it back.
+        after.insert("again".to_owned(), vec!["pgflow.again()".to_owned()]);
+        let functions = [FUNCTIONS, &[function("again", "")]].concat();
         let recorded = [
             recorded("a", ""),
+            recorded("again", ""),
             recorded("b", ""),
             recorded("old", ""),
             recorded("lost", ""),
         ];
-        let dropped: Vec<&str> = superseded(FUNCTIONS, &recorded, &before, &after)
+        let dropped: Vec<&str> = superseded(&functions, &recorded, &before, &after)
             .iter()
             .map(|function| function.signature.as_str())
             .collect();
         assert_eq!(dropped, ["pgflow.a()", "pgflow.old()"]);
-        let gone: Vec<&str> = gone_functions(FUNCTIONS, &recorded)
+        let gone: Vec<&str> = gone_functions(&functions, &recorded)
             .iter()
             .map(|gone| gone.name.as_str())
             .collect();

@@ -74,8 +74,10 @@ pub(super) async fn set_lock_timeout(
     connection: &mut PgConnection,
     timeout: Duration,
 ) -> Result<(), MigrateError> {
+    // Postgres takes 0 for "as long as it takes".
+    let milliseconds = timeout.as_millis().max(1);
     sqlx::query("select pg_catalog.set_config('lock_timeout', $1, true)")
-        .bind(timeout.as_millis().to_string())
+        .bind(milliseconds.to_string())
         .execute(connection)
         .await
         .map_err(MigrateError::doing("setting lock_timeout"))?;

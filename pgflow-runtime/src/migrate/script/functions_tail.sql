@@ -17,7 +17,7 @@ begin
                 select from (
                     {live_functions}
                 ) other
-                where other.name = recorded.name and not v_before ? other.signature
+                where other.name = recorded.name and other.signature <> recorded.signature and not v_before ? other.signature
             )
         order by recorded.name
     ) loop

@@ -149,16 +149,9 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
                 .find(|(name, _)| *name == &from_brace[1..end])?;
             Some((value.1, end + 1))
         });
-        match placeholder {
-            Some((value, length)) => {
-                filled.push_str(value);
-                rest = &from_brace[length..];
-            }
-            None => {
-                filled.push('{');
-                rest = &from_brace[1..];
-            }
-        }
+        let (text, length) = placeholder.unwrap_or(("{", 1));
+        filled.push_str(text);
+        rest = &from_brace[length..];
     }
     filled.push_str(rest);
     filled
