@@ -1,9 +1,11 @@
 use std::fmt;
 
+use serde::Serialize;
+
 use super::pgmq::PgmqState;
 
 /// What a migration changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MigrateReport {
     /// The newest migration before; 0 for a blank database.
@@ -25,7 +27,7 @@ pub struct MigrateReport {
 }
 
 /// A numbered migration, by number and name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AppliedMigration {
     /// Its number.

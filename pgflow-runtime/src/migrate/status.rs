@@ -1,4 +1,5 @@
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
 };
 
 /// What a database has of pgflow, compared with what this program contains.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Status {
     /// The version of Postgres.
@@ -36,7 +37,7 @@ pub struct Status {
 }
 
 /// One recorded migration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RecordedStatus {
     /// Its number.
@@ -50,7 +51,8 @@ pub struct RecordedStatus {
 }
 
 /// How a recorded migration compares with the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RecordedState {
     /// The same file.
@@ -62,7 +64,7 @@ pub enum RecordedState {
 }
 
 /// The row of `pgflow.installation`.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
 #[non_exhaustive]
 pub struct Installation {
     /// `production` or `local`.

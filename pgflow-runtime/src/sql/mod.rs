@@ -7,6 +7,7 @@ pub(crate) mod complete;
 pub(crate) mod definition;
 pub mod error;
 pub(crate) mod fail;
+pub(crate) mod inspect;
 pub(crate) mod maintenance;
 pub(crate) mod release;
 pub(crate) mod retry;

@@ -5,13 +5,15 @@ mod probe;
 
 use std::fmt;
 
+use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 
 use super::error::MigrateError;
 pub(super) use probe::{REQUIRED, probe};
 
 /// What is there of PGMQ.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PgmqState {
     /// Nothing.
