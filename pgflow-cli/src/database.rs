@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use pgflow_runtime::migrate;
 use sqlx::{
-    PgConnection, PgPool,
+    Connection as _, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -12,11 +13,14 @@ use crate::{arguments::Connection, failure::Failure};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A pool that has not connected yet.
-pub(crate) fn pool(connection: &Connection) -> Result<PgPool, Failure> {
+/// A pool of a database that can be reached.
+pub(crate) async fn pool(connection: &Connection) -> Result<PgPool, Failure> {
+    let options = options(connection)?;
+    // A pool would try again and again, and only say that it ran out of time.
+    connect(&options).await?.close().await?;
     Ok(PgPoolOptions::new()
         .max_connections(2)
-        .connect_lazy_with(options(connection)?))
+        .connect_lazy_with(options))
 }
 
 /// A connection to a database that is ready for this release.
@@ -28,9 +32,6 @@ pub(crate) async fn ready(connection: &Connection) -> Result<PgConnection, Failu
 }
 
 async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Failure> {
-    use anyhow::Context as _;
-    use sqlx::Connection as _;
-
     let expected = || {
         format!(
             "can't connect to {}; expected a running Postgres that takes the role and its password; \

@@ -17,7 +17,12 @@ pub(crate) fn table(header: &[&str]) -> Table {
 pub(crate) fn text(table: &Table) -> String {
     let lines: Vec<String> = table
         .lines()
-        .map(|line| line.trim_end().to_owned())
+        .map(|line| {
+            line.strip_prefix(' ')
+                .unwrap_or(&line)
+                .trim_end()
+                .to_owned()
+        })
         .collect();
     lines.join("\n")
 }

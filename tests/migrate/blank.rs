@@ -92,6 +92,30 @@ impl Blank {
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
     }
 
+    /// Makes PGMQ what its SQL alone would have installed, also where the server has the extension.
+    pub(crate) async fn forget_extension(&self) {
+        self.run(
+            "do $$
+             declare
+                 v_statement text;
+             begin
+                 for v_statement in
+                     select format('alter extension pgmq drop %s %s', member.type, member.identity)
+                     from pg_extension extension
+                     join pg_depend depend on depend.refobjid = extension.oid
+                         and depend.refclassid = 'pg_extension'::regclass and depend.deptype = 'e'
+                     cross join pg_identify_object(depend.classid, depend.objid, 0) member
+                     where extension.extname = 'pgmq'
+                 loop
+                     execute v_statement;
+                 end loop;
+                 drop extension if exists pgmq;
+             end
+             $$",
+        )
+        .await;
+    }
+
     /// The schemas of pgflow and PGMQ that exist.
     pub(crate) async fn schemas(&self) -> Vec<String> {
         sqlx::query_scalar(

@@ -118,7 +118,7 @@ async fn a_failing_file_is_named_with_its_line_and_takes_everything_back() {
         message.contains("0002_bad failed at line 3") && message.contains("nonsense"),
         "{message}"
     );
-    assert_eq!(database.schemas().await, ["pgmq"]);
+    assert!(!database.schemas().await.contains(&"pgflow".to_owned()));
 }
 
 #[tokio::test]

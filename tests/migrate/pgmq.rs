@@ -24,8 +24,9 @@ async fn what_is_there_is_used_as_it_is() {
 async fn sql_installed_by_hand_is_used_without_a_version() {
     let database = blank().await;
     migrate::migrate(&database.pool).await.unwrap();
+    database.forget_extension().await;
     database
-        .run("drop schema pgflow cascade; drop table pgmq.__pgmq_migrations")
+        .run("drop schema pgflow cascade; drop table if exists pgmq.__pgmq_migrations")
         .await;
     let report = migrate::migrate(&database.pool).await.unwrap();
     assert_eq!(report.pgmq, PgmqState::Sql { version: None });
@@ -47,6 +48,7 @@ async fn an_empty_schema_is_filled() {
 async fn an_incomplete_schema_is_refused_with_what_is_missing() {
     let database = blank().await;
     migrate::migrate(&database.pool).await.unwrap();
+    database.forget_extension().await;
     database
         .run("drop schema pgflow cascade; drop function pgmq.archive(text, bigint[]); drop function pgmq.set_vt(text, bigint, integer)")
         .await;

@@ -25,6 +25,7 @@ async fn without_pgmq() {
 async fn with_an_incomplete_pgmq() {
     let database = blank().await;
     migrate::migrate(&database.pool).await.unwrap();
+    database.forget_extension().await;
     database
         .run("drop schema pgflow cascade; drop function pgmq.set_vt(text, bigint, integer)")
         .await;

@@ -27,7 +27,7 @@ impl Migrate {
             print_script(output)?;
             return Ok(Exit::Done);
         }
-        let report = migrate::migrate(&database::pool(connection)?).await?;
+        let report = migrate::migrate(&database::pool(connection).await?).await?;
         if output.json {
             output::print_json(&report)?;
         } else {

@@ -116,9 +116,14 @@ fn note(step: &StepDetails) -> String {
             .map(|reason| reason.replace('_', " ")),
         (given_up > 0).then(|| format!("{given_up} given up")),
         (step.status == "created" && step.remaining_deps > 0)
-            .then(|| format!("waits for {} steps", step.remaining_deps)),
+            .then(|| waits_for(step.remaining_deps)),
         step.error_message.clone(),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join("; ")
+}
+
+fn waits_for(steps: i32) -> String {
+    let plural = if steps == 1 { "" } else { "s" };
+    format!("waits for {steps} step{plural}")
 }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(crate) async fn run(connection: &Connection, output: &Output) -> Result<Exit, Failure> {
-    let status = migrate::status(&database::pool(connection)?).await?;
+    let status = migrate::status(&database::pool(connection).await?).await?;
     let is_current = status.is_current();
     if output.json {
         let mut value = serde_json::to_value(&status)?;
@@ -97,7 +97,8 @@ fn verdict(status: &Status) -> String {
     } else if has(RecordedState::Unknown) {
         "the database is newer than this command: update pgflow".to_owned()
     } else if has(RecordedState::Edited) {
-        "released migrations never change: use the command of a release".to_owned()
+        "an applied migration differs from the file in this command: use the command of a release"
+            .to_owned()
     } else {
         "not up to date: run `pgflow migrate`".to_owned()
     }
