@@ -1,1 +1,4 @@
 //! Integration tests.
+
+mod sql;
+mod support;
