@@ -1,3 +1,5 @@
 //! The SQL functions, through SQL only: one module per function, and the races between them.
 
+mod add_step;
 mod create_flow;
+mod is_valid_slug;
