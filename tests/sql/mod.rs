@@ -2,4 +2,5 @@
 
 mod add_step;
 mod create_flow;
+mod ensure_flow_compiled;
 mod is_valid_slug;
