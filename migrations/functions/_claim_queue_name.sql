@@ -62,5 +62,11 @@ begin
             hint = 'A flow never adopts a queue that it did not create. Choose another slug, or drop the queue if nobody uses it.';
     end if;
     perform pgmq.create(v_queue);
+    -- A queue swings between empty and full: vacuum and fresh statistics after a thousand changes, however large it once was.
+    execute format(
+        'alter table pgmq.%I set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+            autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000)',
+        'q_' || v_queue
+    );
 end
 $$;

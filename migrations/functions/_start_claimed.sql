@@ -24,7 +24,7 @@ declare
     v_count int;
 begin
     select
-        array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.message_id), array_agg(x.timeout + 2)
+        array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.message_id), array_agg(least(x.timeout, 2147483645) + 2)
     into v_run_ids, v_slugs, v_indexes, v_messages, v_hidden
     from (
         select t.run_id, t.step_slug, t.task_index, t.message_id, coalesce(d.opt_timeout, f.opt_timeout) as timeout

@@ -85,9 +85,9 @@ begin
         ),
         array_agg(
             -- At least a second, so that a task past its deadline is not read in a tight loop until recovery takes it.
-            greatest(1, ceil(extract(epoch from
-                t.started_at + make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout) + 30) - clock_timestamp()
-            )))::int
+            least(2147483647, greatest(1, ceil(extract(epoch from
+                t.started_at + make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30) - clock_timestamp()
+            ))))::int
             order by m.n
         )
     into v_classes, v_deadlines

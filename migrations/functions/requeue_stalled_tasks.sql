@@ -37,7 +37,7 @@ begin
         where t.status = 'started'
             -- The shortest deadline that any task can have: what the index on started_at is searched for.
             and t.started_at < now() - interval '30 seconds'
-            and t.started_at < now() - make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout) + 30)
+            and t.started_at < now() - make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30)
             and r.status = 'started' and s.status = 'started'
         order by t.started_at
         limit 1000
