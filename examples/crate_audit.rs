@@ -24,9 +24,13 @@ impl CrateAudit {
     #[step]
     async fn parse(input: &Lockfile) -> anyhow::Result<Vec<Package>> {
         let path = input.path.display();
-        let text = tokio::fs::read_to_string(&input.path).await.with_context(|| format!("cannot read {path}"));
+        let text = tokio::fs::read_to_string(&input.path)
+            .await
+            .with_context(|| format!("cannot read {path}"));
         let pinned: Pinned = text
-            .and_then(|t| toml::from_str(&t).with_context(|| format!("{path} is not a lock file of cargo")))
+            .and_then(|t| {
+                toml::from_str(&t).with_context(|| format!("{path} is not a lock file of cargo"))
+            })
             .map_err(Permanent::new)?;
         Ok(pinned.package)
     }
@@ -40,15 +44,24 @@ impl CrateAudit {
     /// Counts the licences.
     #[step(depends_on = [inspect])]
     async fn licences(inspect: &[Inspection]) -> StepResult<BTreeMap<String, usize>> {
-        Ok(count(inspect.iter().map(|i| i.licence.as_deref().unwrap_or("unknown"))))
+        Ok(count(
+            inspect
+                .iter()
+                .map(|i| i.licence.as_deref().unwrap_or("unknown")),
+        ))
     }
 
     /// Finds the crates that are pinned in several versions.
     #[step(depends_on = [parse])]
-    async fn duplicates(#[from(parse)] packages: &[Package]) -> StepResult<BTreeMap<String, BTreeSet<String>>> {
+    async fn duplicates(
+        #[from(parse)] packages: &[Package],
+    ) -> StepResult<BTreeMap<String, BTreeSet<String>>> {
         let mut versions = BTreeMap::<_, BTreeSet<_>>::new();
         for package in packages {
-            versions.entry(package.name.clone()).or_default().insert(package.version.clone());
+            versions
+                .entry(package.name.clone())
+                .or_default()
+                .insert(package.version.clone());
         }
         versions.retain(|_, versions| versions.len() > 1);
         Ok(versions)
@@ -64,7 +77,11 @@ impl CrateAudit {
         Ok(Report {
             packages: inspect.len(),
             bytes: inspect.iter().filter_map(|i| i.bytes).sum(),
-            editions: count(inspect.iter().map(|i| i.edition.as_deref().unwrap_or("unknown"))),
+            editions: count(
+                inspect
+                    .iter()
+                    .map(|i| i.edition.as_deref().unwrap_or("unknown")),
+            ),
             licences,
             duplicates,
         })
@@ -108,7 +125,8 @@ impl Inspection {
         let Some(folder) = package.unpacked() else {
             return Ok(Self::default());
         };
-        let manifest: toml::Table = toml::from_str(&std::fs::read_to_string(folder.join("Cargo.toml"))?)?;
+        let manifest: toml::Table =
+            toml::from_str(&std::fs::read_to_string(folder.join("Cargo.toml"))?)?;
         let field = |name| Some(manifest.get("package")?.get(name)?.as_str()?.to_owned());
         Ok(Self {
             licence: field("license"),
@@ -121,9 +139,16 @@ impl Inspection {
 impl Package {
     /// Where cargo unpacked the crate, if it did.
     fn unpacked(&self) -> Option<PathBuf> {
-        let sources = home::cargo_home().ok()?.join("registry/src").read_dir().ok()?;
+        let sources = home::cargo_home()
+            .ok()?
+            .join("registry/src")
+            .read_dir()
+            .ok()?;
         let name = format!("{}-{}", self.name, self.version);
-        sources.flatten().map(|registry| registry.path().join(&name)).find(|folder| folder.join("Cargo.toml").is_file())
+        sources
+            .flatten()
+            .map(|registry| registry.path().join(&name))
+            .find(|folder| folder.join("Cargo.toml").is_file())
     }
 }
 
