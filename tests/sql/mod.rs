@@ -3,4 +3,7 @@
 mod add_step;
 mod create_flow;
 mod ensure_flow_compiled;
+mod get_run_with_states;
 mod is_valid_slug;
+mod start_flow;
+mod start_ready_steps;
