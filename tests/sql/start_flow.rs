@@ -253,10 +253,10 @@ async fn a_start_delay_hides_the_messages_of_roots() {
     ];
     define(&db.pool, "orders", &steps).await;
     start(&db.pool, "orders", json!({})).await;
-    let mut hidden: Vec<i32> = messages(&db.pool, "orders")
+    let mut hidden: Vec<i64> = messages(&db.pool, "orders")
         .await
         .iter()
-        .map(|m| m.hidden_for)
+        .map(|m| m.visible_after(m.enqueued_at))
         .collect();
     hidden.sort_unstable();
     assert_eq!(hidden, [0, 300, 3600]);

@@ -90,13 +90,13 @@ async fn a_step_that_starts_with_others_keeps_its_own_start_delay() {
     let worker = worker(&db.pool, "orders").await;
     let list = claim_one(&db.pool, worker).await;
     complete(&db.pool, &list, json!([1, 2])).await;
-    let mut delays: Vec<(String, i32)> = messages(&db.pool, "orders")
+    let mut delays: Vec<(String, i64)> = messages(&db.pool, "orders")
         .await
         .iter()
         .map(|m| {
             (
                 m.body["step_slug"].as_str().expect("a slug").to_owned(),
-                m.hidden_for,
+                m.visible_after(m.enqueued_at),
             )
         })
         .collect();

@@ -275,6 +275,16 @@ pub(crate) async fn try_claim(
         .await
 }
 
+/// The rows of a claim as they are, fatal ones too.
+pub(crate) async fn raw_claim(db: impl PgExecutor<'_>, worker: Uuid, max_tasks: i32) -> Vec<PgRow> {
+    sqlx::query("select * from pgflow.claim_tasks($1, $2)")
+        .bind(worker)
+        .bind(max_tasks)
+        .fetch_all(db)
+        .await
+        .expect("a claim that is not refused by an error")
+}
+
 /// Completes a claimed attempt; returns the status of its task afterwards.
 pub(crate) async fn complete(db: impl PgExecutor<'_>, task: &Claimed, output: Value) -> String {
     sqlx::query_scalar("select status from pgflow.complete_task($1, $2, $3, $4, $5)")

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use sqlx::postgres::{PgDatabaseError, PgPool, PgRow};
+use sqlx::types::chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, FromRow, Row};
 use uuid::Uuid;
 
@@ -42,9 +43,19 @@ pub(crate) struct Task {
 pub(crate) struct Message {
     pub(crate) id: i64,
     pub(crate) read_count: i32,
-    /// Seconds until it can be read, rounded; 0 when it can be read now.
+    pub(crate) enqueued_at: DateTime<Utc>,
+    /// When it can be read.
+    pub(crate) visible_at: DateTime<Utc>,
+    /// Seconds until then, rounded up; 0 when it can be read now.
     pub(crate) hidden_for: i32,
     pub(crate) body: Value,
+}
+
+impl Message {
+    /// Whole seconds from a moment until it can be read: exact, however slow the test is.
+    pub(crate) fn visible_after(&self, since: DateTime<Utc>) -> i64 {
+        (self.visible_at - since).num_seconds()
+    }
 }
 
 impl FromRow<'_, PgRow> for Run {
@@ -90,6 +101,8 @@ impl FromRow<'_, PgRow> for Message {
         Ok(Self {
             id: row.try_get("msg_id")?,
             read_count: row.try_get("read_ct")?,
+            enqueued_at: row.try_get("enqueued_at")?,
+            visible_at: row.try_get("vt")?,
             hidden_for: row.try_get("hidden_for")?,
             body: row.try_get("message")?,
         })
@@ -135,7 +148,8 @@ pub(crate) async fn task(pool: &PgPool, run: Uuid, step: &str) -> Task {
 /// The messages that are in a queue, oldest first.
 pub(crate) async fn messages(pool: &PgPool, queue: &str) -> Vec<Message> {
     let query = format!(
-        "select msg_id, read_ct, greatest(0, round(extract(epoch from vt - clock_timestamp())))::int as hidden_for, message
+        "select msg_id, read_ct, enqueued_at, vt, message,
+            greatest(0, ceil(extract(epoch from vt - clock_timestamp())))::int as hidden_for
          from pgmq.\"q_{queue}\" order by msg_id"
     );
     sqlx::query_as(AssertSqlSafe(query))
