@@ -10,8 +10,9 @@ use crate::problem::{Part, Problem, ProblemKind, Subject};
 use crate::{FlowDefinition, StepDefinition};
 
 impl FlowDefinition<'_> {
-    /// Everything that is wrong with the definition: slugs, duplicates and queue names first, as Postgres checks them, then the
-    /// graph, conditions and options. A mistake is reported once, without those that merely follow from it.
+    /// Everything that is wrong with the definition: slugs, duplicates and queue names first, as
+    /// Postgres checks them, then the graph, conditions and options. A mistake is reported once,
+    /// without those that merely follow from it.
     ///
     /// The text of conditions is read with feature `shape` only.
     pub fn problems(&self) -> Vec<Problem> {

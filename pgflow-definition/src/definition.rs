@@ -1,5 +1,7 @@
 //! What a flow is made of.
 
+use crate::options::OptionName;
+use crate::problem::Part;
 use crate::skip::SkipRule;
 
 /// A flow: everything that identifies and describes it, steps in topological order.
@@ -22,7 +24,8 @@ pub struct StepDefinition<'a> {
     pub slug: &'a str,
     /// One task, or one for each element of a list.
     pub kind: StepKind,
-    /// Slugs of the steps that this one waits for, as written. A map step has at most one: the step whose list it maps over.
+    /// Slugs of the steps that this one waits for, as written. A map step has at most one: the step
+    /// whose list it maps over.
     pub depends_on: &'a [&'a str],
     /// What the step sets for itself.
     pub options: StepOptions,
@@ -50,11 +53,13 @@ pub enum QueueMode {
 pub enum StepKind {
     /// One.
     Single,
-    /// One for each element of the list that its dependency returns, or of the flow's input when it has no dependency.
+    /// One for each element of the list that its dependency returns, or of the flow's input when it
+    /// has no dependency.
     Map,
 }
 
-/// Options of a flow, inherited by its steps; `None` stands for the default of [`options`](crate::options).
+/// Options of a flow, inherited by its steps; `None` stands for the default of
+/// [`options`](crate::options).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlowOptions {
     /// Attempts of a task, the first one included.
@@ -78,8 +83,9 @@ pub struct StepOptions {
     pub start_delay: Option<u32>,
 }
 
-/// The patterns that a step's subject is compared with: JSON objects as text. The subject is the flow's input for a root step, and
-/// an object of the outputs of its dependencies, by slug, for any other.
+/// The patterns that a step's subject is compared with: JSON objects as text. The subject is the
+/// flow's input for a root step, and an object of the outputs of its dependencies, by slug, for any
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Condition<'a> {
     /// `if`: the subject must contain this.
@@ -117,8 +123,8 @@ impl StepDefinition<'_> {
         matches!(self.kind, StepKind::Map) && self.is_root()
     }
 
-    /// Whether the subject of this step's condition may have this key at all: dependencies are the only keys that a dependent step
-    /// sees; a root step sees the flow's input, whatever that is.
+    /// Whether the subject of this step's condition may have this key at all: dependencies are the
+    /// only keys that a dependent step sees; a root step sees the flow's input, whatever that is.
     pub fn may_have_condition_key(&self, key: &str) -> bool {
         self.is_root() || self.depends_on.contains(&key)
     }
@@ -133,10 +139,51 @@ impl StepDefinition<'_> {
     }
 }
 
-impl Condition<'_> {
+impl<'a> Condition<'a> {
     /// Whether there is no pattern at all: the step always runs.
     pub const fn is_empty(&self) -> bool {
         self.required.is_none() && self.forbidden.is_none()
+    }
+
+    pub(crate) fn patterns(self) -> impl Iterator<Item = (Part, &'a str)> {
+        [
+            (Part::Required, self.required),
+            (Part::Forbidden, self.forbidden),
+        ]
+        .into_iter()
+        .filter_map(|(part, pattern)| Some((part, pattern?)))
+    }
+}
+
+impl FlowOptions {
+    /// The options that are set.
+    pub(crate) fn set(self) -> impl Iterator<Item = (OptionName, u32)> {
+        let Self {
+            max_attempts,
+            base_delay,
+            timeout,
+        } = self;
+        StepOptions {
+            max_attempts,
+            base_delay,
+            timeout,
+            start_delay: None,
+        }
+        .set()
+    }
+}
+
+impl StepOptions {
+    /// The options that are set.
+    pub(crate) fn set(self) -> impl Iterator<Item = (OptionName, u32)> {
+        [
+            (OptionName::MaxAttempts, self.max_attempts),
+            (OptionName::BaseDelay, self.base_delay),
+            (OptionName::Timeout, self.timeout),
+            (OptionName::StartDelay, self.start_delay),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
     }
 }
 

@@ -44,7 +44,8 @@ pub enum DurationProblem {
     TooLong,
 }
 
-/// Reads a duration as whole seconds: numbers with the units `d`, `h`, `m` and `s`, each unit at most once, the longest first.
+/// Reads a duration as whole seconds: numbers with the units `d`, `h`, `m` and `s`, each unit at
+/// most once, the longest first.
 ///
 /// ```
 /// use pgflow_definition::duration::parse_duration;
@@ -52,7 +53,8 @@ pub enum DurationProblem {
 /// assert_eq!(parse_duration("1h30m"), Ok(5400));
 /// assert_eq!(
 ///     parse_duration("30").unwrap_err().to_string(),
-///     "`30` has no unit; a duration is a number with a unit; write for example \"30s\" or \"30m\"",
+///     "`30` has no unit; a duration is made of whole numbers, each with a unit; \
+///      write for example \"30s\" or \"30m\"",
 /// );
 /// ```
 pub fn parse_duration(text: &str) -> Result<u32, DurationProblem> {
@@ -110,48 +112,42 @@ fn seconds_of(unit: &str) -> Result<u32, DurationProblem> {
 
 impl fmt::Display for DurationProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: &str = "the units are d, h, m and s";
+        const FORM: &str = "a duration is made of whole numbers, each with a unit";
         const EXAMPLE: &str = "write for example \"30s\", \"5m\" or \"1h30m\"";
         match self {
-            Self::Empty => write!(
-                f,
-                "the duration is empty; a duration is a number with a unit; {EXAMPLE}"
-            ),
+            Self::Empty => write!(f, "there is nothing in it; {FORM}; {EXAMPLE}"),
             Self::NotANumber { at } => {
-                write!(
-                    f,
-                    "`{at}` does not start with a number; a duration is made of whole numbers with units; {EXAMPLE}"
-                )
+                write!(f, "`{at}` does not start with a digit; {FORM}; {EXAMPLE}")
             }
             Self::NoUnit { number } => write!(
                 f,
-                "`{number}` has no unit; a duration is a number with a unit; write for example \"{number}s\" or \"{number}m\""
+                "`{number}` has no unit; {FORM}; write for example \"{number}s\" or \"{number}m\""
             ),
-            Self::Fraction { at } => {
+            Self::Fraction { at } => write!(
+                f,
+                "`{at}` is a fraction; {FORM}; write for example \"1h30m\" instead of \"1.5h\""
+            ),
+            Self::UnknownUnit { unit } => {
                 write!(
                     f,
-                    "`{at}` is a fraction; a duration is made of whole numbers; write for example \"1h30m\" for one and a half hours"
+                    "`{unit}` is not a unit; the units are d, h, m and s; {EXAMPLE}"
                 )
             }
-            Self::UnknownUnit { unit } => write!(f, "`{unit}` is not a unit; {UNITS}; {EXAMPLE}"),
-            Self::SubSecond { unit } => {
-                write!(
-                    f,
-                    "`{unit}` is less than a second; durations are stored in whole seconds, and {UNITS}; {EXAMPLE}"
-                )
-            }
-            Self::UnitOrder { unit } => {
-                write!(
-                    f,
-                    "the unit `{unit}` comes too late; each unit stands once, the longest first; {EXAMPLE}"
-                )
-            }
-            Self::TooLong => {
-                write!(
-                    f,
-                    "the duration is too long; the most is {MAX_OPTION} seconds (about 68 years); write a shorter one"
-                )
-            }
+            Self::SubSecond { unit } => write!(
+                f,
+                "the unit `{unit}` is less than a second; Postgres keeps whole seconds, and the \
+                 units are d, h, m and s; {EXAMPLE}"
+            ),
+            Self::UnitOrder { unit } => write!(
+                f,
+                "the unit `{unit}` comes too late; each unit stands once, the longest first; \
+                 {EXAMPLE}"
+            ),
+            Self::TooLong => write!(
+                f,
+                "it is too long; the most is {MAX_OPTION} seconds, about 68 years; write a \
+                 shorter one"
+            ),
         }
     }
 }

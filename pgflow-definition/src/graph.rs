@@ -1,12 +1,14 @@
 //! The step graph: order and cycles.
 //!
-//! Graphs are adjacency lists: `dependencies[i]` lists the indexes of the steps that step `i` depends on.
+//! Graphs are adjacency lists: `dependencies[i]` lists the indexes of the steps that step `i`
+//! depends on.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The stable topological order: repeatedly the first declared step whose dependencies have all been taken. A list that is in
-/// topological order already stays as it is. `None` when there is a cycle.
+/// The stable topological order: repeatedly the first declared step whose dependencies have all
+/// been taken. A list that is in topological order already stays as it is. `None` when there is a
+/// cycle.
 ///
 /// # Panics
 ///
@@ -34,8 +36,9 @@ pub fn topological_order(dependencies: &[Vec<usize>]) -> Option<Vec<usize>> {
     (order.len() == dependencies.len()).then_some(order)
 }
 
-/// One shortest cycle for each group of steps that wait for each other. Each step of a cycle depends on the next one, and the last
-/// one on the first; the first is the one declared first. A step that depends on itself is a cycle of one.
+/// One shortest cycle for each group of steps that wait for each other. Each step of a cycle
+/// depends on the next one, and the last one on the first; the first is the one declared first. A
+/// step that depends on itself is a cycle of one.
 ///
 /// # Panics
 ///
@@ -48,12 +51,10 @@ pub fn cycles(dependencies: &[Vec<usize>]) -> Vec<Vec<usize>> {
         if seen[start] {
             continue;
         }
-        let (below, above) = (
-            reachable(dependencies, start),
-            reachable(&dependents, start),
-        );
+        let awaited = reachable(dependencies, start);
+        let waiting = reachable(&dependents, start);
         let group: Vec<usize> = (0..dependencies.len())
-            .filter(|&step| below[step] && above[step])
+            .filter(|&step| awaited[step] && waiting[step])
             .collect();
         for &step in &group {
             seen[step] = true;
@@ -78,7 +79,8 @@ fn reversed(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     reversed
 }
 
-/// What can be reached from `start` over one edge or more; `start` itself only counts as reached through a cycle.
+/// What can be reached from `start` over one edge or more; `start` itself only counts as reached
+/// through a cycle.
 fn reachable(edges: &[Vec<usize>], start: usize) -> Vec<bool> {
     let mut reached = vec![false; edges.len()];
     let mut open = vec![start];
@@ -98,7 +100,7 @@ fn shortest_cycle_through(edges: &[Vec<usize>], start: usize) -> Option<Vec<usiz
     while let Some(step) = open.pop_front() {
         for &next in &edges[step] {
             if next == start {
-                return Some(path_to(step, start, &came_from));
+                return Some(path_to(step, &came_from));
             }
             if came_from[next].is_none() {
                 came_from[next] = Some(step);
@@ -109,13 +111,9 @@ fn shortest_cycle_through(edges: &[Vec<usize>], start: usize) -> Option<Vec<usiz
     None
 }
 
-fn path_to(end: usize, start: usize, came_from: &[Option<usize>]) -> Vec<usize> {
-    let mut path = vec![end];
-    let mut step = end;
-    while let Some(previous) = came_from[step].filter(|_| step != start) {
-        path.push(previous);
-        step = previous;
-    }
+/// The way to `end` from where the search started, which came from nowhere.
+fn path_to(end: usize, came_from: &[Option<usize>]) -> Vec<usize> {
+    let mut path: Vec<usize> = std::iter::successors(Some(end), |&step| came_from[step]).collect();
     path.reverse();
     path
 }

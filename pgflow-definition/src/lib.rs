@@ -1,8 +1,9 @@
 //! The rules of pgflow definitions.
 //!
-//! A [`FlowDefinition`] is the complete ordered description of a flow: its slug, queue mode, options and steps. Three parties
-//! judge it by the same rules: the `#[flow]` macro while it compiles, the worker before it connects, and Postgres, which has the
-//! last word. This crate holds the rules for the first two. It does no I/O, and everything in a definition is borrowed, so that
+//! A [`FlowDefinition`] is the complete ordered description of a flow: its slug, queue mode,
+//! options and steps. Three parties judge it by the same rules: the `#[flow]` macro while it
+//! compiles, the worker before it connects, and Postgres, which has the last word. This crate holds
+//! the rules for the first two. It does no I/O, and everything in a definition is borrowed, so that
 //! generated code keeps it in a `const`.
 //!
 //! ```
@@ -12,7 +13,12 @@
 //!     slug: "parse",
 //!     kind: StepKind::Single,
 //!     depends_on: &[],
-//!     options: StepOptions { max_attempts: None, base_delay: None, timeout: None, start_delay: None },
+//!     options: StepOptions {
+//!         max_attempts: None,
+//!         base_delay: None,
+//!         timeout: None,
+//!         start_delay: None,
+//!     },
 //!     condition: Condition { required: None, forbidden: None },
 //!     when_unmet: SkipMode::Skip,
 //!     when_exhausted: SkipMode::Fail,
@@ -31,8 +37,9 @@
 //!
 //! # Features
 //!
-//! `shape`: the definition as the JSON that startup sends to Postgres, and with it the rules about the text of conditions. The
-//! macro does without: it writes that text itself, from tokens that it has checked.
+//! `shape`: the definition as the JSON that startup sends to Postgres, and with it the rules about
+//! the text of conditions. The macro does without: it writes that text itself, from tokens that it
+//! has checked.
 
 mod check;
 #[cfg(feature = "shape")]
@@ -53,5 +60,5 @@ pub use definition::{
     StepOptions,
 };
 pub use options::{DEFAULT_BASE_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT};
-pub use problem::{CycleEdge, Part, Problem, ProblemKind, Subject};
+pub use problem::{ConditionProblem, CycleEdge, Part, Problem, ProblemKind, Subject};
 pub use queue::QueueRoute;

@@ -61,7 +61,8 @@ pub enum Part {
 pub enum ProblemKind {
     /// A flow or step can't have this slug.
     Slug(SlugProblem),
-    /// The slug of the step is one of the [names that parameters are bound by](crate::slug::BINDING_NAMES).
+    /// The slug of the step is one of the [names that parameters are bound
+    /// by](crate::slug::BINDING_NAMES).
     BindingName,
     /// An earlier step has the same slug, ignoring case.
     DuplicateStepSlug {
@@ -109,7 +110,8 @@ pub enum ProblemKind {
         /// The dependency.
         name: String,
     },
-    /// Steps that wait for each other, once for each group of such steps. Each depends on the next, the last on the first.
+    /// Steps that wait for each other, once for each group of such steps. Each depends on the next,
+    /// the last on the first.
     Cycle(Vec<CycleEdge>),
     /// A map step with several dependencies.
     MapArity {
@@ -121,32 +123,8 @@ pub enum ProblemKind {
         /// The first such dependency.
         dependency: String,
     },
-    /// A condition on a step that maps over the flow's input.
-    ConditionOnRootMap,
-    /// The pattern is not JSON.
-    ConditionNotJson {
-        /// What the JSON parser says.
-        message: String,
-    },
-    /// The pattern is JSON, but not an object.
-    ConditionNotAnObject {
-        /// The JSON type that it is.
-        found: &'static str,
-    },
-    /// The pattern holds the character U+0000, which Postgres can't store.
-    ConditionHoldsNul,
-    /// The pattern holds a number that would not be sent as it is written.
-    ConditionNumberNotExact {
-        /// The number that would be sent.
-        number: String,
-    },
-    /// A key of the pattern is not a dependency of the step.
-    ConditionKeyNotADependency {
-        /// The key.
-        key: String,
-        /// What keys there could be.
-        dependencies: Vec<String>,
-    },
+    /// A pattern of a condition that can't be, or could never hold.
+    Condition(ConditionProblem),
     /// The value of an option is out of bounds.
     Option {
         /// The option.
@@ -155,6 +133,38 @@ pub enum ProblemKind {
         value: u32,
         /// Which bound.
         problem: OptionProblem,
+    },
+}
+
+/// What is wrong with a pattern. All but the first are found with feature `shape` only, since they
+/// need its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConditionProblem {
+    /// The step maps over the flow's input: a list, which contains no object.
+    OnRootMap,
+    /// The pattern is not JSON.
+    NotJson {
+        /// What the JSON parser says.
+        message: String,
+    },
+    /// The pattern is JSON, but not an object.
+    NotAnObject {
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// The pattern holds the character U+0000, which Postgres can't store.
+    HoldsNul,
+    /// The pattern holds a number that would not be sent as it is written.
+    InexactNumber {
+        /// What would be sent.
+        number: String,
+    },
+    /// A key of the pattern is not a dependency of the step.
+    NotADependency {
+        /// The key.
+        key: String,
+        /// The dependencies that could be keys.
+        dependencies: Vec<String>,
     },
 }
 
@@ -196,12 +206,14 @@ impl ProblemKind {
             Self::Cycle(_) => "cycle",
             Self::MapArity { .. } => "map_arity",
             Self::OutOfOrder { .. } => "out_of_order",
-            Self::ConditionOnRootMap => "condition_on_root_map",
-            Self::ConditionNotJson { .. } => "condition_not_json",
-            Self::ConditionNotAnObject { .. } => "condition_not_an_object",
-            Self::ConditionHoldsNul => "condition_holds_nul",
-            Self::ConditionNumberNotExact { .. } => "condition_number_not_exact",
-            Self::ConditionKeyNotADependency { .. } => "condition_key_not_a_dependency",
+            Self::Condition(ConditionProblem::OnRootMap) => "condition_on_root_map",
+            Self::Condition(ConditionProblem::NotJson { .. }) => "condition_not_json",
+            Self::Condition(ConditionProblem::NotAnObject { .. }) => "condition_not_an_object",
+            Self::Condition(ConditionProblem::HoldsNul) => "condition_holds_nul",
+            Self::Condition(ConditionProblem::InexactNumber { .. }) => "condition_inexact_number",
+            Self::Condition(ConditionProblem::NotADependency { .. }) => {
+                "condition_not_a_dependency"
+            }
             Self::Option { .. } => "option_out_of_bounds",
         }
     }

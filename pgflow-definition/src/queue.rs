@@ -1,11 +1,16 @@
 //! Names of queues.
 //!
-//! Every name is derived from slugs, never cut and never hashed, so that people and other languages can tell it too.
+//! Every name is derived from slugs, never cut and never hashed, so that people and other languages
+//! can tell it too.
 
 use crate::{FlowDefinition, Problem, QueueMode};
 
 /// The most characters that PGMQ takes for the name of a queue.
 pub const MAX_QUEUE_NAME: usize = 47;
+
+/// The most characters that the slug of a flow with step queues may have: with more, not even the
+/// shortest fallback fits, whatever its steps are called.
+pub const MAX_STEP_QUEUED_FLOW_SLUG: usize = MAX_QUEUE_NAME - "__0".len();
 
 /// Which queue the tasks of a step are sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +31,8 @@ pub fn readable(flow: &str, step: &str) -> String {
     format!("{flow}__{step}").to_ascii_lowercase()
 }
 
-/// The name of a step's own queue when the readable one is too long. Can't clash with a readable name: no slug starts with a digit.
+/// The name of a step's own queue when the readable one is too long. Can't clash with a readable
+/// name: no slug starts with a digit.
 pub fn fallback(flow: &str, index: usize) -> String {
     format!("{flow}__{index}").to_ascii_lowercase()
 }
@@ -36,8 +42,8 @@ pub const fn fits(name: &str) -> bool {
     name.len() <= MAX_QUEUE_NAME
 }
 
-/// The name of a step's own queue; `index` is the position of the step in the definition. The readable name when that
-/// [fits](fits), else the fallback, which may be too long as well.
+/// The name of a step's own queue; `index` is the position of the step in the definition. The
+/// readable name when that [fits], else the fallback, which may be too long as well.
 pub fn step_queue(flow: &str, step: &str, index: usize) -> String {
     let readable = readable(flow, step);
     if fits(&readable) {
@@ -45,11 +51,6 @@ pub fn step_queue(flow: &str, step: &str, index: usize) -> String {
     } else {
         fallback(flow, index)
     }
-}
-
-/// Whether the flow's slug alone rules step queues out: then not even the shortest fallback fits, and no slug of a step can help.
-pub fn is_too_long_for_step_queues(flow: &str) -> bool {
-    !fits(&fallback(flow, 0))
 }
 
 impl FlowDefinition<'_> {
@@ -60,7 +61,8 @@ impl FlowDefinition<'_> {
 
     /// The queue of each step, in the order of the definition.
     ///
-    /// Only a valid definition has routes: otherwise all its [`problems`](Self::problems) are returned.
+    /// Only a valid definition has routes: otherwise all its [`problems`](Self::problems) are
+    /// returned.
     pub fn route_map(&self) -> Result<Vec<QueueRoute>, Vec<Problem>> {
         let problems = self.problems();
         if !problems.is_empty() {

@@ -35,8 +35,8 @@ impl SkipRule {
     }
 }
 
-/// Whether each step may end up skipped, by itself or because an ancestor cascades. The output of a leaf for which this holds is
-/// an `Option`.
+/// Whether each step may end up skipped, by itself or because an ancestor cascades. The output of a
+/// leaf for which this holds is an `Option`.
 ///
 /// `dependencies[i]` lists the indexes that step `i` depends on; the graph may have cycles.
 ///

@@ -33,7 +33,8 @@ pub enum SlugProblem {
     Reserved,
 }
 
-/// Checks a slug: 1 to 128 ASCII letters, digits and `_`; a letter first, a letter or digit last; no `__`; not `run`.
+/// Checks a slug: 1 to 128 ASCII letters, digits and `_`; a letter first, a letter or digit last;
+/// no `__`; not `run`.
 ///
 /// `const`, so that a definition written by hand can be checked by the compiler:
 ///
@@ -79,22 +80,27 @@ pub const fn check_slug(slug: &str) -> Result<(), SlugProblem> {
 }
 
 impl SlugProblem {
-    /// What is wrong and what was expected, to follow the words "slug `x`".
+    /// What is wrong and what was expected, to follow the words "the slug of step `x`".
     pub fn describe(self, slug: &str) -> String {
         match self {
             Self::Empty => format!("is empty; a slug has 1 to {MAX_SLUG} characters"),
             Self::BadCharacter { at } => {
-                let found = slug.get(at..).and_then(|rest| rest.chars().next()).unwrap_or(char::REPLACEMENT_CHARACTER);
-                format!("contains `{}`; a slug has only ASCII letters, digits and `_`", found.escape_debug())
+                let found = slug.get(at..).and_then(|rest| rest.chars().next());
+                let found = found.unwrap_or(char::REPLACEMENT_CHARACTER).escape_debug();
+                format!("contains `{found}`; a slug has only ASCII letters, digits and `_`")
             }
             Self::LeadingDigit => "starts with a digit; a slug starts with a letter".into(),
             Self::LeadingUnderscore => "starts with `_`; a slug starts with a letter".into(),
-            Self::TrailingUnderscore => "ends with `_`; a slug ends with a letter or a digit".into(),
-            Self::DoubleUnderscore => {
-                "contains `__`, which separates the flow from the step in queue names; a slug has single `_` only".into()
+            Self::TrailingUnderscore => "ends with `_`; a slug ends with a letter or digit".into(),
+            Self::DoubleUnderscore => "contains `__`, which separates the flow from the step in \
+                                       queue names; a slug has single `_` only"
+                .into(),
+            Self::TooLong { len } => {
+                format!("has {len} characters; a slug has at most {MAX_SLUG}")
             }
-            Self::TooLong { len } => format!("has {len} characters; a slug has at most {MAX_SLUG}"),
-            Self::Reserved => "is reserved; any other word will do, such as `runs` or `execute`".into(),
+            Self::Reserved => {
+                "is reserved; any other word will do, such as `runs` or `execute`".into()
+            }
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::{QueueMode, queue};
 pub(super) fn check(report: &mut Report<'_>) {
     slugs(report);
     duplicates(report);
-    // Names are only derived from slugs that are good and unique: two slugs that differ in case would get different fallbacks.
+    // Names are only derived from slugs that are good and unique: two slugs that differ in case
+    // would get different fallbacks.
     if !report.has_problem_on(None) {
         match report.flow.queue_mode {
             QueueMode::Flow => default_queue(report),
@@ -75,7 +76,7 @@ fn step_queues(report: &mut Report<'_>) {
             queue::readable(flow, step.slug),
             queue::fallback(flow, index),
         );
-        if queue::is_too_long_for_step_queues(flow) {
+        if flow.len() > queue::MAX_STEP_QUEUED_FLOW_SLUG {
             let kind = ProblemKind::FlowQueueNameTooLong {
                 step: step.slug.into(),
                 index,

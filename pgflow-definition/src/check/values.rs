@@ -1,57 +1,38 @@
 //! Where conditions may stand, and the bounds of options.
 
 use super::Report;
-use crate::options::OptionName::{self, BaseDelay, MaxAttempts, StartDelay, Timeout};
-use crate::problem::{Part, ProblemKind};
+use crate::options::OptionName;
+use crate::problem::{ConditionProblem, Part, ProblemKind};
 
 pub(super) fn check(report: &mut Report<'_>) {
-    for (index, step) in report.steps() {
-        for (part, pattern) in [
-            (Part::Required, step.condition.required),
-            (Part::Forbidden, step.condition.forbidden),
-        ] {
-            if pattern.is_some() && step.is_root_map() {
-                report.on_step(index, part, ProblemKind::ConditionOnRootMap);
-            }
+    for (index, step) in report.steps().filter(|(_, step)| step.is_root_map()) {
+        for (part, _) in step.condition.patterns() {
+            report.on_step(
+                index,
+                part,
+                ProblemKind::Condition(ConditionProblem::OnRootMap),
+            );
         }
     }
-
-    let flow = report.flow.options;
-    let options = [
-        (MaxAttempts, flow.max_attempts),
-        (BaseDelay, flow.base_delay),
-        (Timeout, flow.timeout),
-    ];
-    for (part, kind) in out_of_bounds(&options) {
-        report.on_flow(part, kind);
+    for (name, value) in report.flow.options.set() {
+        if let Some(problem) = out_of_bounds(name, value) {
+            report.on_flow(Part::Option(name), problem);
+        }
     }
     for (index, step) in report.steps() {
-        let step = step.options;
-        let options = [
-            (MaxAttempts, step.max_attempts),
-            (BaseDelay, step.base_delay),
-            (Timeout, step.timeout),
-            (StartDelay, step.start_delay),
-        ];
-        for (part, kind) in out_of_bounds(&options) {
-            report.on_step(index, part, kind);
+        for (name, value) in step.options.set() {
+            if let Some(problem) = out_of_bounds(name, value) {
+                report.on_step(index, Part::Option(name), problem);
+            }
         }
     }
 }
 
-fn out_of_bounds(
-    options: &[(OptionName, Option<u32>)],
-) -> impl Iterator<Item = (Part, ProblemKind)> {
-    options.iter().filter_map(|&(name, value)| {
-        let value = value?;
-        let problem = name.check(value).err()?;
-        Some((
-            Part::Option(name),
-            ProblemKind::Option {
-                name,
-                value,
-                problem,
-            },
-        ))
+fn out_of_bounds(name: OptionName, value: u32) -> Option<ProblemKind> {
+    let problem = name.check(value).err()?;
+    Some(ProblemKind::Option {
+        name,
+        value,
+        problem,
     })
 }

@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{CycleEdge, Part, Problem, ProblemKind, Subject};
+use super::{ConditionProblem, CycleEdge, Part, Problem, ProblemKind, Subject};
 use crate::options::{MAX_OPTION, OptionName, OptionProblem};
-use crate::queue::{self, MAX_QUEUE_NAME};
+use crate::queue::{self, MAX_QUEUE_NAME, MAX_STEP_QUEUED_FLOW_SLUG};
 use crate::slug::MAX_SLUG;
 
 impl Error for Problem {}
@@ -19,36 +19,33 @@ impl Display for Problem {
         } = self;
         match kind {
             ProblemKind::Slug(problem) => {
-                let (what, slug) = match subject {
-                    Subject::Flow { slug } => ("flow", slug),
-                    Subject::Step { slug, .. } => ("step", slug),
-                };
+                let (Subject::Flow { slug } | Subject::Step { slug, .. }) = subject;
                 write!(
                     f,
-                    "{what} slug {} {}; set another with `slug = \"..\"`",
-                    Quoted(slug),
+                    "the slug of {subject} {}; {SET_SLUG}",
                     problem.describe(slug)
                 )
             }
             ProblemKind::BindingName => write!(
                 f,
-                "{subject} can't have this name; `input`, `item`, `ctx` and `state` are what parameters of steps are bound by; rename \
-                 the step"
+                "{subject} can't have this name; `input`, `item`, `ctx` and `state` are reserved \
+                 for parameters of steps; rename the step"
             ),
             ProblemKind::DuplicateStepSlug { first, first_slug } => write!(
                 f,
-                "{subject} has the slug of step {} at index {first}; slugs must differ in more than case, because queue names are \
-                 lower case; set another with `slug = \"..\"`",
+                "{subject} has the slug of step {} at index {first}; slugs must differ in more \
+                 than case, because queue names are lower case; {SET_SLUG}",
                 Quoted(first_slug)
             ),
             ProblemKind::StepQueuesWithoutSteps => write!(
                 f,
-                "{subject} has a queue for each step, but no step; at least one is needed; add a step, or remove `with_step_queues`"
+                "{subject} has a queue for each step, but no step; at least one was expected; \
+                 add a step, or remove `with_step_queues`"
             ),
             ProblemKind::DefaultQueueNameTooLong { queue } => write!(
                 f,
-                "{subject} has a slug of {} characters, which names its queue; a queue name has at most {MAX_QUEUE_NAME}; set a \
-                 shorter one with `slug = \"..\"`",
+                "{subject} has a slug of {} characters, which is also the name of its queue; \
+                 a queue name has at most {MAX_QUEUE_NAME}; {SET_SLUG}",
                 queue.len()
             ),
             ProblemKind::FlowQueueNameTooLong { .. } => no_step_queues(f, subject),
@@ -58,78 +55,31 @@ impl Display for Problem {
             ProblemKind::UnknownDependency {
                 name,
                 differs_in_case,
-            } => {
-                let (verb, name) = (verb(*part), Quoted(name));
-                write!(
-                    f,
-                    "{subject} {verb} {name}, but the flow has no such step; the exact slug of another step was expected; "
-                )?;
-                match differs_in_case {
-                    Some(twin) => write!(f, "write {}", Quoted(twin)),
-                    None => f.write_str("correct the name, or add the step"),
-                }
-            }
+            } => unknown(f, subject, *part, name, differs_in_case.as_deref()),
             ProblemKind::SelfDependency => write!(
                 f,
-                "{subject} {} itself, so it could never start; another step was expected; name one, or remove the dependency",
+                "{subject} {} itself, so it could never start; another step was expected; \
+                 name one, or remove the dependency",
                 verb(*part)
             ),
-            ProblemKind::DuplicateDependency { name } => {
-                write!(
-                    f,
-                    "{subject} lists {} twice; each dependency is listed once; remove the second",
-                    Quoted(name)
-                )
-            }
+            ProblemKind::DuplicateDependency { name } => write!(
+                f,
+                "{subject} lists {} twice; each dependency is listed once; remove the second",
+                Quoted(name)
+            ),
             ProblemKind::Cycle(edges) => cycle(f, edges),
             ProblemKind::MapArity { count } => write!(
                 f,
-                "{subject} is a map step with {count} dependencies; a map step has one at most, the step whose list it maps over; keep \
-                 one, and gather other inputs in that step"
+                "{subject} is a map step with {count} dependencies; a map step has one at most, \
+                 the step whose list it maps over; keep that one, and gather other inputs in it"
             ),
             ProblemKind::OutOfOrder { dependency } => write!(
                 f,
-                "{subject} stands before {}, which it depends on; each step was expected after its dependencies; move it behind them",
+                "{subject} stands before {}, which it depends on; each step was expected after \
+                 its dependencies; move it behind them",
                 Quoted(dependency)
             ),
-            ProblemKind::ConditionOnRootMap => write!(
-                f,
-                "`{part}` of {subject} could never hold: the step maps over the flow's input, and a list contains no object; a \
-                 condition needs a subject with keys; move it to a step that depends on this one"
-            ),
-            ProblemKind::ConditionNotJson { message } => {
-                write!(
-                    f,
-                    "`{part}` of {subject} is not JSON ({message}); a JSON object was expected; {CORRECT_PATTERN}"
-                )
-            }
-            ProblemKind::ConditionNotAnObject { found } => {
-                write!(
-                    f,
-                    "`{part}` of {subject} is {found}; a JSON object was expected; {CORRECT_PATTERN}"
-                )
-            }
-            ProblemKind::ConditionHoldsNul => write!(
-                f,
-                "`{part}` of {subject} holds the character U+0000; Postgres stores any other in JSON; remove it from the pattern"
-            ),
-            ProblemKind::ConditionNumberNotExact { number } => write!(
-                f,
-                "`{part}` of {subject} holds a number that would become {number}; an integer of at most 64 bits was expected; use a \
-                 smaller number, or a string on both sides"
-            ),
-            ProblemKind::ConditionKeyNotADependency { key, dependencies } => {
-                write!(
-                    f,
-                    "`{part}` of {subject} has the key {}, which is not a dependency; it is compared with ",
-                    Quoted(key)
-                )?;
-                write!(
-                    f,
-                    "the outputs of {}; use these as keys, or add the dependency",
-                    List(dependencies)
-                )
-            }
+            ProblemKind::Condition(problem) => condition(f, subject, *part, problem),
             ProblemKind::Option {
                 name,
                 value,
@@ -139,7 +89,7 @@ impl Display for Problem {
     }
 }
 
-const CORRECT_PATTERN: &str = "write for example `{\"plan\": \"premium\"}`";
+const SET_SLUG: &str = "set another with `slug = \"..\"`";
 
 fn verb(part: Part) -> &'static str {
     if part == Part::MapSource {
@@ -154,12 +104,12 @@ fn no_step_queues(f: &mut Formatter<'_>, subject: &Subject) -> fmt::Result {
     let shortest = queue::fallback(slug, 0);
     write!(
         f,
-        "{subject} can't have step queues: even the shortest name, {}, has {} characters; a queue name has at most {MAX_QUEUE_NAME}, \
-         which leaves {} for the slug of the flow; set a shorter one with `slug = \"..\"`, or remove `with_step_queues`, so that the flow \
-         has a single queue",
+        "{subject} can't have step queues: even the shortest name, {}, has {} characters; a queue \
+         name has at most {MAX_QUEUE_NAME}, which leaves {MAX_STEP_QUEUED_FLOW_SLUG} for the slug \
+         of the flow; {SET_SLUG}, or remove `with_step_queues`, so that the flow has a single \
+         queue",
         Quoted(&shortest),
-        shortest.len(),
-        (MAX_QUEUE_NAME + slug.len()).saturating_sub(shortest.len())
+        shortest.len()
     )
 }
 
@@ -171,13 +121,34 @@ fn no_queue(
 ) -> fmt::Result {
     write!(
         f,
-        "{subject} can't have a queue: {} has {} characters, and {} still has {}; a queue name has at most {MAX_QUEUE_NAME}; shorten \
-         the slug of the step or of the flow with `slug = \"..\"`, or remove `with_step_queues`, so that the flow has a single queue",
+        "{subject} can't have a queue: {} has {} characters, and {} still has {}; a queue name has \
+         at most {MAX_QUEUE_NAME}; shorten the slug of the step or of the flow with \
+         `slug = \"..\"`, or remove `with_step_queues`, so that the flow has a single queue",
         Quoted(readable),
         readable.len(),
         Quoted(fallback),
         fallback.len()
     )
+}
+
+fn unknown(
+    f: &mut Formatter<'_>,
+    subject: &Subject,
+    part: Part,
+    name: &str,
+    differs_in_case: Option<&str>,
+) -> fmt::Result {
+    write!(
+        f,
+        "{subject} {} {}, but the flow has no such step; the exact slug of another step was \
+         expected; ",
+        verb(part),
+        Quoted(name)
+    )?;
+    match differs_in_case {
+        Some(twin) => write!(f, "write {}", Quoted(twin)),
+        None => f.write_str("correct the name, or add the step"),
+    }
 }
 
 fn cycle(f: &mut Formatter<'_>, edges: &[CycleEdge]) -> fmt::Result {
@@ -188,7 +159,44 @@ fn cycle(f: &mut Formatter<'_>, edges: &[CycleEdge]) -> fmt::Result {
     if let Some(first) = edges.first() {
         write!(f, "{}", Quoted(&first.slug))?;
     }
-    f.write_str("; dependencies must not lead back to where they start; remove one of them")
+    f.write_str(
+        "; dependencies must not lead back to the step that they start from; remove one of them",
+    )
+}
+
+fn condition(
+    f: &mut Formatter<'_>,
+    subject: &Subject,
+    part: Part,
+    problem: &ConditionProblem,
+) -> fmt::Result {
+    const EXPECTED: &str =
+        "a JSON object was expected; write for example `{\"plan\": \"premium\"}`";
+    write!(f, "`{part}` of {subject} ")?;
+    match problem {
+        ConditionProblem::OnRootMap => f.write_str(
+            "could never match: the step maps over the flow's input, and a list contains no \
+             object; an input with keys was expected; move the condition to a step that depends on \
+             this one",
+        ),
+        ConditionProblem::NotJson { message } => write!(f, "is not JSON ({message}); {EXPECTED}"),
+        ConditionProblem::NotAnObject { found } => write!(f, "is {found}; {EXPECTED}"),
+        ConditionProblem::HoldsNul => f.write_str(
+            "holds the character U+0000; JSON in Postgres has any character but this; remove it",
+        ),
+        ConditionProblem::InexactNumber { number } => write!(
+            f,
+            "holds a number that would be stored as {number}; an integer of at most 64 bits was \
+             expected; use a smaller number, or a string in the data as well",
+        ),
+        ConditionProblem::NotADependency { key, dependencies } => write!(
+            f,
+            "has the key {}, which is not a dependency, so it could never match; the keys are {}; \
+             correct the key, or add the dependency",
+            Quoted(key),
+            List(dependencies)
+        ),
+    }
 }
 
 fn option(
@@ -198,14 +206,14 @@ fn option(
     value: u32,
     problem: OptionProblem,
 ) -> fmt::Result {
-    let (minimum, name, unit) = (name.minimum(), name.as_str(), name.unit());
-    let (bound, limit, advice) = match problem {
-        OptionProblem::TooSmall => ("least", minimum, "raise it"),
+    let (bound, limit, fix) = match problem {
+        OptionProblem::TooSmall => ("least", name.minimum(), "raise it"),
         OptionProblem::TooLarge => ("most", MAX_OPTION, "lower it"),
     };
+    let (name, unit) = (name.as_str(), name.unit());
     write!(
         f,
-        "`{name}` of {subject} is {value} {unit}; the {bound} is {limit}; {advice}, or leave it out"
+        "`{name}` of {subject} is {value} {unit}; the {bound} is {limit}; {fix}, or leave it out"
     )
 }
 
@@ -218,7 +226,7 @@ impl Display for Subject {
     }
 }
 
-/// The word for it in attributes, where it has one.
+/// As attributes call it.
 impl Display for Part {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -234,7 +242,7 @@ impl Display for Part {
     }
 }
 
-/// A name in back-ticks. It may be anything, so it is escaped and cut to what a valid name can have.
+/// A name in back-ticks. It may be anything, so it is escaped, and cut where a valid one ends.
 struct Quoted<'a>(&'a str);
 
 impl Display for Quoted<'_> {
@@ -253,10 +261,8 @@ struct List<'a>(&'a [String]);
 impl Display for List<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (position, name) in self.0.iter().enumerate() {
-            if position > 0 {
-                f.write_str(", ")?;
-            }
-            write!(f, "{}", Quoted(name))?;
+            let separator = if position > 0 { ", " } else { "" };
+            write!(f, "{separator}{}", Quoted(name))?;
         }
         Ok(())
     }

@@ -22,7 +22,9 @@ mod task;
 mod traits;
 
 pub use decode::DecodeError;
+pub(crate) use decode::decode;
 pub use encode::EncodeError;
+pub(crate) use encode::encode;
 pub use marker::{Permanent, RetryAfter};
 pub use outputs::Outputs;
 pub use queues::{OneQueue, QueueModeMarker, QueuePerStep, StepQueued};

@@ -67,7 +67,16 @@ impl<F> RunByStepWorker<F> for QueuePerStep {}
     label = "call `with_state(..)` instead",
     note = "the type is the one named by `state = ..` in the flow's `#[flow(..)]`"
 )]
-pub trait StateOf<F> {}
+pub trait StateOf<F> {
+    /// Itself, as the type that the flow names.
+    fn into_state(self) -> F::State
+    where
+        F: Flow;
+}
 
 #[diagnostic::do_not_recommend]
-impl<F: Flow<State = S>, S> StateOf<F> for S {}
+impl<F: Flow<State = S>, S> StateOf<F> for S {
+    fn into_state(self) -> S {
+        self
+    }
+}
