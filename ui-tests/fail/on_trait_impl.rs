@@ -5,7 +5,14 @@ use pgflow_ui_tests::Lockfile;
 
 pub struct CrateAudit;
 
+trait Audit {
+    async fn parse(input: &Lockfile) -> StepResult<u8>;
+}
+
 #[flow(input = Lockfile)]
-impl Default for CrateAudit { fn default() -> Self { CrateAudit } }
+impl Audit for CrateAudit {
+    #[step]
+    async fn parse(#[from(input)] lockfile: &Lockfile) -> StepResult<u8> { unreachable!() }
+}
 
 fn main() {}
