@@ -1,0 +1,17 @@
+-- The object of a step's completed dependencies: slug -> output. A skipped dependency is absent.
+-- Locks: none. Callers: _resolve_conditions, _start_claimed.
+create or replace function pgflow._dependency_outputs(flow_slug text, run_id uuid, step_slug text) returns jsonb
+language plpgsql stable
+set search_path = ''
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    return (
+        select coalesce(jsonb_object_agg(p.step_slug, p.output), '{}')
+        from pgflow.deps d
+        join pgflow.step_states p on p.run_id = _dependency_outputs.run_id and p.step_slug = d.dep_slug
+        where d.flow_slug = _dependency_outputs.flow_slug and d.step_slug = _dependency_outputs.step_slug and p.status = 'completed'
+    );
+end
+$$;

@@ -1,0 +1,44 @@
+-- Tells listeners about transitions, after the rows have changed; one payload layout for each event type, read from the rows.
+-- Level off: nothing. runs: run:completed and run:failed. all: the other run and step events too.
+-- Sink: realtime.send where that function exists; else pg_notify on channel pgflow with ids only.
+-- `event_types`, `run_ids` and `step_slugs` run in parallel; a run event has no step slug.
+-- Locks: none (a notification takes a database-wide lock when the transaction commits).
+-- Callers: start_flow, _start_ready_steps, _settle_steps, _finish_runs, _fail_run.
+create or replace function pgflow._emit_events(event_types text[], run_ids uuid[], step_slugs text[]) returns void
+language plpgsql
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+    v_level text;
+    v_event record;
+    v_topic text;
+    v_realtime boolean;
+begin
+    select i.event_level into v_level from pgflow.installation i;
+    if v_level = 'off' then
+        return;
+    end if;
+    v_realtime := to_regprocedure('realtime.send(jsonb,text,text,boolean)') is not null;
+
+    for v_event in
+        select e.event_type, e.run_id, e.step_slug
+        from unnest(_emit_events.event_types, _emit_events.run_ids, _emit_events.step_slugs) with ordinality as e (event_type, run_id, step_slug, n)
+        where v_level = 'all' or e.event_type in ('run:completed', 'run:failed')
+        order by e.n
+    loop
+        v_topic := 'pgflow:run:' || v_event.run_id;
+        if v_realtime then
+            execute 'select realtime.send($1, $2, $3, false)' using
+                pgflow._event_payload(v_event.event_type, v_event.run_id, v_event.step_slug),
+                case when v_event.step_slug is null then v_event.event_type
+                    else 'step:' || v_event.step_slug || ':' || split_part(v_event.event_type, ':', 2) end,
+                v_topic;
+        else
+            perform pg_notify('pgflow', jsonb_strip_nulls(jsonb_build_object(
+                'event_type', v_event.event_type, 'run_id', v_event.run_id, 'step_slug', v_event.step_slug
+            ))::text);
+        end if;
+    end loop;
+end
+$$;

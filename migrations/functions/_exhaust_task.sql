@@ -1,0 +1,40 @@
+-- A started task has no attempt left: its step's when_exhausted decides. fail: the run fails. skip, skip-cascade: the task
+-- fails, the step is skipped (reason handler_failed), its other active tasks with it, and the run goes on.
+-- Returns whether new tasks were queued.
+-- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: fail_task, requeue_stalled_tasks.
+create or replace function pgflow._exhaust_task(run_id uuid, step_slug text, task_index int, error_message text) returns boolean
+language plpgsql
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+    v_run_id uuid := _exhaust_task.run_id;
+    v_slug text := _exhaust_task.step_slug;
+    v_mode text;
+    v_queue text;
+    v_message bigint;
+    v_count int;
+begin
+    select d.when_exhausted into strict v_mode
+    from pgflow.runs r
+    join pgflow.steps d on d.flow_slug = r.flow_slug and d.step_slug = v_slug
+    where r.run_id = v_run_id;
+
+    if v_mode = 'fail' then
+        perform pgflow._fail_run(v_run_id, v_slug, task_index, error_message);
+        return false;
+    end if;
+
+    update pgflow.step_tasks t
+    set status = 'failed', failed_at = clock_timestamp(), error_message = _exhaust_task.error_message
+    where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = _exhaust_task.task_index and t.status = 'started'
+    returning t.queue_name, t.message_id into v_queue, v_message;
+    get diagnostics v_count = row_count;
+    if v_count <> 1 then
+        raise exception 'run %: task "%" [%] is not started', v_run_id, v_slug, task_index using errcode = 'PF012';
+    end if;
+    perform pgflow._archive_messages(array[v_queue], array[v_message]);
+    perform pgflow._skip_steps(v_run_id, v_slug, 'handler_failed', error_message, cascade => v_mode = 'skip-cascade');
+    return pgflow._advance_runs(array[v_run_id]);
+end
+$$;

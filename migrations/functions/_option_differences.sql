@@ -1,0 +1,28 @@
+-- One readable line per option that the worker's code sets to another value than the stored one. Stored values win: operators tune them.
+-- Locks: none. Callers: ensure_flow_compiled.
+create or replace function pgflow._option_differences(flow_slug text, shape jsonb) returns text[]
+language plpgsql stable
+set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+    return array(
+        select format('%s, %s: %s in the code, %s in the database', part, key, value, coalesce(stored ->> key, 'inherited'))
+        from (
+            select 0 as position, 'flow' as part, o.key, o.value,
+                jsonb_build_object('maxAttempts', f.opt_max_attempts, 'baseDelay', f.opt_base_delay, 'timeout', f.opt_timeout) as stored
+            from pgflow.flows f, jsonb_each(coalesce(shape -> 'options', '{}')) o
+            where f.flow_slug = _option_differences.flow_slug
+            union all
+            select s.step_index + 1, format('step "%s"', s.step_slug), o.key, o.value,
+                jsonb_build_object('maxAttempts', s.opt_max_attempts, 'baseDelay', s.opt_base_delay,
+                    'timeout', s.opt_timeout, 'startDelay', s.opt_start_delay)
+            from jsonb_array_elements(shape -> 'steps') e
+            join pgflow.steps s on s.flow_slug = _option_differences.flow_slug and s.step_slug = e ->> 'slug',
+            jsonb_each(coalesce(e -> 'options', '{}')) o
+        ) sent
+        where value is distinct from stored -> key
+        order by position, key
+    );
+end
+$$;

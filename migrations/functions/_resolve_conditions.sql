@@ -1,0 +1,41 @@
+-- Decides the conditions of steps whose dependencies are settled. An unmet condition fails the run (before anything is skipped,
+-- the lowest step first), skips the step, or skips it and all that depend on it; a met one changes nothing.
+-- The subject is the run's input for roots, else the object of completed dependency outputs.
+-- Returns how many steps left `created`.
+-- Locks: needs the runs' rows; takes step states. Callers: _advance_runs.
+create or replace function pgflow._resolve_conditions(run_ids uuid[]) returns int
+language plpgsql
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+    v_unmet record;
+    v_failed uuid[] := '{}';
+    v_settled int := 0;
+begin
+    for v_unmet in
+        select s.run_id, s.step_slug, d.when_unmet
+        from pgflow.step_states s
+        join pgflow.runs r on r.run_id = s.run_id
+        join pgflow.steps d on d.flow_slug = s.flow_slug and d.step_slug = s.step_slug
+        cross join lateral (
+            select case when d.deps_count = 0 then r.input else pgflow._dependency_outputs(s.flow_slug, s.run_id, s.step_slug) end as subject
+        ) c
+        where s.run_id = any (_resolve_conditions.run_ids)
+            and s.status = 'created' and s.remaining_deps = 0 and r.status = 'started'
+            and (not c.subject @> d.required_input_pattern or c.subject @> d.forbidden_input_pattern)
+        order by d.when_unmet = 'fail' desc, s.run_id, d.step_index
+    loop
+        continue when v_unmet.run_id = any (v_failed);
+        if v_unmet.when_unmet = 'fail' then
+            perform pgflow._fail_run(v_unmet.run_id, v_unmet.step_slug, null, 'Condition not met');
+            v_failed := v_failed || v_unmet.run_id;
+            v_settled := v_settled + 1;
+        else
+            v_settled := v_settled
+                + pgflow._skip_steps(v_unmet.run_id, v_unmet.step_slug, 'condition_unmet', null, cascade => v_unmet.when_unmet = 'skip-cascade');
+        end if;
+    end loop;
+    return v_settled;
+end
+$$;

@@ -1,0 +1,145 @@
+-- What a worker calls: takes up to `max_tasks` visible messages off its queue and starts their tasks. Every message is classified before
+-- anything changes:
+--   queued       its task is waiting: claimed
+--   started      its task is running elsewhere, and the message came into sight again: hidden until the task's recovery deadline, which
+--                repeated reads never push out; no attempt is counted
+--   terminal     its task, step or run has ended: archived
+--   unsupported  no task has it, or the task is not this worker's to run, or its body says otherwise: fatal. Nothing is claimed or archived, the
+--                worker's function is disabled, and only these rows return (raising would undo the disabling)
+-- A message whose task is locked by somebody else is left for the next claim.
+-- Raises PF007 (unknown or stopped worker), PF008 (visibility), PF009 (max_tasks). A deprecated worker gets nothing.
+-- Locks: queue rows, then tasks, never waiting for either, so it can't be part of a deadlock. Callers: workers.
+create or replace function pgflow.claim_tasks(worker_id uuid, max_tasks int) returns table (
+    outcome text, run_id uuid, step_slug text, task_index int, attempt int, max_attempts int, timeout int,
+    message_id bigint, read_count int, enqueued_at timestamptz, started_at timestamptz, input jsonb, flow_input jsonb,
+    queue_name text, reason text
+)
+language plpgsql
+set search_path = ''
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    v_worker pgflow.workers;
+    v_ids bigint[];
+    v_read_counts int[];
+    v_enqueued timestamptz[];
+    v_bodies jsonb[];
+    v_locked bigint[];
+    v_classes text[];
+    v_deadlines int[];
+    v_terminal bigint[];
+begin
+    select w.* into v_worker from pgflow.workers w where w.worker_id = claim_tasks.worker_id;
+    if not found or v_worker.stopped_at is not null then
+        raise exception 'worker % is %', claim_tasks.worker_id, case when v_worker.stopped_at is null then 'not registered' else 'stopped' end using
+            errcode = 'PF007',
+            hint = 'Start a new worker: it registers under a new id.';
+    end if;
+    if max_tasks is null or max_tasks < 1 then
+        raise exception 'max_tasks is %; it must be at least 1', max_tasks using errcode = 'PF009';
+    end if;
+    if v_worker.deprecated_at is not null then
+        return;
+    end if;
+
+    execute format(
+        'select array_agg(m.msg_id), array_agg(m.read_ct), array_agg(m.enqueued_at), array_agg(m.message)
+         from (
+             select q.msg_id, q.read_ct, q.enqueued_at, q.message
+             from pgmq.%I q
+             where q.vt <= clock_timestamp()
+             order by q.msg_id
+             limit $1
+             for update skip locked
+         ) m',
+        'q_' || v_worker.queue_name
+    ) into v_ids, v_read_counts, v_enqueued, v_bodies using max_tasks;
+    if v_ids is null then
+        return;
+    end if;
+
+    select array_agg(x.message_id) into v_locked
+    from (
+        select t.message_id
+        from pgflow.step_tasks t
+        where t.queue_name = v_worker.queue_name and t.message_id = any (v_ids)
+        order by t.run_id, t.step_slug, t.task_index
+        for no key update skip locked
+    ) x;
+
+    select
+        array_agg(
+            case
+                when t.run_id is null then 'unsupported: no task has this message'
+                when t.flow_slug <> v_worker.flow_slug then format('unsupported: its task belongs to flow "%s", this worker serves flow "%s"', t.flow_slug, v_worker.flow_slug)
+                when t.step_slug <> v_worker.step_slug then format('unsupported: its task belongs to step "%s", this worker serves step "%s"', t.step_slug, v_worker.step_slug)
+                when d.queue_name <> v_worker.queue_name then format('unsupported: step "%s" is routed to queue "%s"', t.step_slug, d.queue_name)
+                when m.body ->> 'flow_slug' <> t.flow_slug or m.body ->> 'run_id' <> t.run_id::text or m.body ->> 'step_slug' <> t.step_slug
+                    or m.body ->> 'task_index' <> t.task_index::text then 'unsupported: its body names another task than the one that it was sent for'
+                when m.id <> all (v_locked) then 'locked'
+                when t.status not in ('queued', 'started') or s.status <> 'started' or r.status <> 'started' then 'terminal'
+                else t.status
+            end
+            order by m.n
+        ),
+        array_agg(
+            -- At least a second, so that a task past its deadline is not read in a tight loop until recovery takes it.
+            least(2147483647, greatest(1, ceil(extract(epoch from
+                t.started_at + make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30) - clock_timestamp()
+            ))))::int
+            order by m.n
+        )
+    into v_classes, v_deadlines
+    from unnest(v_ids, v_bodies) with ordinality as m (id, body, n)
+    left join pgflow.step_tasks t on t.queue_name = v_worker.queue_name and t.message_id = m.id
+    left join pgflow.runs r on r.run_id = t.run_id
+    left join pgflow.step_states s on s.run_id = t.run_id and s.step_slug = t.step_slug
+    left join pgflow.flows f on f.flow_slug = t.flow_slug
+    left join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug;
+
+    if exists (select from unnest(v_classes) c where c like 'unsupported%') then
+        update pgflow.worker_functions w
+        set enabled = false, disabled_at = clock_timestamp(), updated_at = now(),
+            disabled_reason = format('unsupported work in queue "%s": message %s: %s', v_worker.queue_name, u.id, substr(u.class, 14))
+        from (
+            select c.id, c.class from unnest(v_ids, v_classes) as c (id, class) where c.class like 'unsupported%' order by c.id limit 1
+        ) u
+        where w.function_name = v_worker.function_name;
+        return query
+        select
+            'unsupported', null::uuid, null::text, null::int, null::int, null::int, null::int,
+            c.id, c.read_count, c.enqueued_at, null::timestamptz, null::jsonb, null::jsonb,
+            v_worker.queue_name, substr(c.class, 14)
+        from unnest(v_ids, v_read_counts, v_enqueued, v_classes) as c (id, read_count, enqueued_at, class)
+        where c.class like 'unsupported%'
+        order by c.id;
+        return;
+    end if;
+
+    v_terminal := array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'terminal');
+    if v_terminal <> '{}' then
+        perform pgflow._archive_messages(array_fill(v_worker.queue_name, array[cardinality(v_terminal)]), v_terminal);
+    end if;
+    if 'started' = any (v_classes) then
+        perform pgflow._take_messages(
+            v_worker.queue_name,
+            array(select c.id from unnest(v_ids, v_classes) with ordinality as c (id, class, n) where c.class = 'started' order by c.n),
+            array(select c.deadline from unnest(v_deadlines, v_classes) with ordinality as c (deadline, class, n) where c.class = 'started' order by c.n)
+        );
+    end if;
+
+    return query
+    select
+        'claimed', t.run_id, t.step_slug, t.task_index, t.attempt, t.max_attempts, t.timeout,
+        t.message_id, c.read_count + 1, c.enqueued_at, t.started_at, t.input, t.flow_input,
+        v_worker.queue_name, null::text
+    from pgflow._start_claimed(
+        claim_tasks.worker_id,
+        v_worker.queue_name,
+        array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'queued')
+    ) t
+    join unnest(v_ids, v_read_counts, v_enqueued) as c (id, read_count, enqueued_at) on c.id = t.message_id
+    order by t.message_id;
+end
+$$;

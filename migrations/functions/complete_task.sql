@@ -1,0 +1,24 @@
+-- Completes one attempt; the same as a batch of one. Returns the task's row as it is now, whatever the outcome.
+-- Raises PF003 (unknown task).
+-- Locks: as complete_tasks. Callers: SQL users.
+create or replace function pgflow.complete_task(
+    run_id uuid,
+    step_slug text,
+    task_index int,
+    output jsonb,
+    attempt int default null
+) returns setof pgflow.step_tasks
+language plpgsql
+set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+    perform from pgflow.complete_tasks(
+        array[complete_task.run_id], array[complete_task.step_slug], array[complete_task.task_index], array[complete_task.attempt], array[complete_task.output]
+    );
+    return query
+    select t.*
+    from pgflow.step_tasks t
+    where t.run_id = complete_task.run_id and t.step_slug = complete_task.step_slug and t.task_index = complete_task.task_index;
+end
+$$;

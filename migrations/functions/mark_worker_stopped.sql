@@ -1,0 +1,13 @@
+-- A worker says that it stops. An unknown or stopped one changes nothing.
+-- Locks: the worker's row. Callers: workers.
+create or replace function pgflow.mark_worker_stopped(worker_id uuid) returns void
+language plpgsql
+set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+    update pgflow.workers w
+    set stopped_at = clock_timestamp()
+    where w.worker_id = mark_worker_stopped.worker_id and w.stopped_at is null;
+end
+$$;

@@ -1,0 +1,55 @@
+-- Registers a running worker: what it serves, and which steps' handlers also take the flow's input. From here on it may claim.
+-- Raises PF001 (unknown flow or function), PF007 (the function is disabled, or the id is taken), PF009 (the queue is not a route of the flow).
+-- Locks: the function's row, so that a worker registers either before or after the function is disabled. Callers: workers at startup.
+create or replace function pgflow.register_worker(
+    worker_id uuid,
+    function_name text,
+    flow_slug text,
+    step_slug text,
+    queue_name text,
+    flow_input_steps text[]
+) returns void
+language plpgsql
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+    v_function pgflow.worker_functions;
+begin
+    select w.* into v_function from pgflow.worker_functions w where w.function_name = register_worker.function_name for share;
+    if not found then
+        raise exception 'worker function "%" is not tracked', register_worker.function_name using
+            errcode = 'PF001',
+            hint = 'Call pgflow.track_worker_function first.';
+    end if;
+    if not v_function.enabled then
+        raise exception 'worker function "%" is disabled since %: %', v_function.function_name, v_function.disabled_at,
+            coalesce(v_function.disabled_reason, 'no reason was given') using
+            errcode = 'PF007',
+            hint = 'Deal with the reason, then enable it again.';
+    end if;
+    if not exists (select from pgflow.flows f where f.flow_slug = register_worker.flow_slug) then
+        raise exception 'flow "%" is not defined in this database', register_worker.flow_slug using errcode = 'PF001';
+    end if;
+    if not (
+        (register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug))
+        or exists (
+            select from pgflow.steps s
+            where s.flow_slug = register_worker.flow_slug and s.step_slug = register_worker.step_slug
+                and s.queue_name = register_worker.queue_name and s.queue_name <> lower(s.flow_slug)
+        )
+    ) then
+        raise exception 'queue "%" is no route of flow "%"%', register_worker.queue_name, register_worker.flow_slug,
+            coalesce(', step "' || register_worker.step_slug || '"', '') using errcode = 'PF009';
+    end if;
+    insert into pgflow.workers (worker_id, function_name, flow_slug, step_slug, queue_name, flow_input_steps)
+    values (
+        register_worker.worker_id, register_worker.function_name, register_worker.flow_slug, register_worker.step_slug,
+        register_worker.queue_name, coalesce(register_worker.flow_input_steps, '{}')
+    )
+    on conflict (worker_id) do nothing;
+    if not found then
+        raise exception 'worker id % is taken', register_worker.worker_id using errcode = 'PF007', hint = 'A worker id is new at every start.';
+    end if;
+end
+$$;

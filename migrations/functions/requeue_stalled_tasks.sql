@@ -1,0 +1,89 @@
+-- Recovers tasks whose worker died: started longer ago than their effective timeout + 30 s, in a step and run that still run. They are queued
+-- again and visible at once, at most 3 times; after that the task is out of attempts and its step's when_exhausted decides, so
+-- no run hangs for ever. Returns how many were queued again. One call at a time does the work, the others return 0 at once; a
+-- call takes at most 1,000 tasks.
+-- Locks: advisory (0x7067666c, 2) and runs, step states, tasks, skipping what somebody else holds; queue rows. Callers: workers, pg_cron.
+create or replace function pgflow.requeue_stalled_tasks() returns int
+language plpgsql
+set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+    v_run_ids uuid[];
+    v_slugs text[];
+    v_indexes int[];
+    v_requeues int[];
+    v_queues text[];
+    v_messages bigint[];
+    v_batch record;
+    v_task record;
+    v_requeued int := 0;
+begin
+    if not pg_try_advisory_xact_lock(x'7067666c'::int, 2) then
+        return 0;
+    end if;
+
+    select
+        array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.requeued_count),
+        array_agg(x.queue_name), array_agg(x.message_id)
+    into v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages
+    from (
+        select t.run_id, t.step_slug, t.task_index, t.requeued_count, t.queue_name, t.message_id
+        from pgflow.step_tasks t
+        join pgflow.runs r on r.run_id = t.run_id
+        join pgflow.step_states s on s.run_id = t.run_id and s.step_slug = t.step_slug
+        join pgflow.flows f on f.flow_slug = t.flow_slug
+        join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
+        where t.status = 'started'
+            -- The shortest deadline that any task can have: what the index on started_at is searched for.
+            and t.started_at < now() - interval '30 seconds'
+            and t.started_at < now() - make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30)
+            and r.status = 'started' and s.status = 'started'
+        order by t.started_at
+        limit 1000
+        for no key update of r, s, t skip locked
+    ) x;
+    if v_run_ids is null then
+        return 0;
+    end if;
+
+    for v_batch in
+        select x.queue_name, array_agg(x.run_id) as run_ids, array_agg(x.step_slug) as slugs, array_agg(x.task_index) as indexes,
+            array_agg(x.message_id) as messages
+        from unnest(v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages)
+            as x (run_id, step_slug, task_index, requeued_count, queue_name, message_id)
+        where x.requeued_count < 3
+        group by x.queue_name
+        order by x.queue_name
+    loop
+        update pgflow.step_tasks t
+        set status = 'queued', started_at = null, last_worker_id = null,
+            requeued_count = t.requeued_count + 1, last_requeued_at = clock_timestamp()
+        from unnest(v_batch.run_ids, v_batch.slugs, v_batch.indexes) as i (run_id, step_slug, task_index)
+        where t.run_id = i.run_id and t.step_slug = i.step_slug and t.task_index = i.task_index;
+        if cardinality(v_batch.messages) <> (
+            select count(*) from pgflow.set_vt_batch(v_batch.queue_name, v_batch.messages, array_fill(0, array[cardinality(v_batch.messages)]))
+        ) then
+            raise exception 'queue "%" lacks messages of stalled tasks', v_batch.queue_name using
+                errcode = 'PF012',
+                hint = 'Somebody removed them from the queue.';
+        end if;
+        v_requeued := v_requeued + cardinality(v_batch.messages);
+    end loop;
+
+    for v_task in
+        select x.run_id, x.step_slug, x.task_index
+        from unnest(v_run_ids, v_slugs, v_indexes, v_requeues) as x (run_id, step_slug, task_index, requeued_count)
+        where x.requeued_count >= 3
+        order by x.run_id, x.step_slug, x.task_index
+    loop
+        -- An earlier task of this list may have failed the run, or skipped the step.
+        update pgflow.step_tasks t
+        set permanently_stalled_at = clock_timestamp()
+        where t.run_id = v_task.run_id and t.step_slug = v_task.step_slug and t.task_index = v_task.task_index and t.status = 'started';
+        continue when not found;
+        perform pgflow._exhaust_task(v_task.run_id, v_task.step_slug, v_task.task_index, 'stalled: its workers died 4 times, or never answered');
+    end loop;
+    return v_requeued;
+end
+$$;

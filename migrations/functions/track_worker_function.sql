@@ -1,0 +1,18 @@
+-- Records that a worker function exists, before its first worker registers. Known already: only its start mode and updated_at
+-- change; a disabled function stays disabled.
+-- Raises PF009 (start mode).
+-- Locks: the function's row. Callers: workers at startup.
+create or replace function pgflow.track_worker_function(function_name text, start_mode text default 'process') returns void
+language plpgsql
+set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+    if start_mode not in ('process', 'http') then
+        raise exception 'start mode "%" of function "%" is unknown; it is "process" or "http"', start_mode, function_name using errcode = 'PF009';
+    end if;
+    insert into pgflow.worker_functions (function_name, start_mode)
+    values (track_worker_function.function_name, track_worker_function.start_mode)
+    on conflict (function_name) do update set start_mode = excluded.start_mode, updated_at = now();
+end
+$$;

@@ -1,0 +1,119 @@
+//! The step graph: order and cycles.
+//!
+//! Graphs are adjacency lists: `dependencies[i]` lists the indexes of the steps that step `i`
+//! depends on.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// The stable topological order: repeatedly the first declared step whose dependencies have all
+/// been taken. A list that is in topological order already stays as it is. `None` when there is a
+/// cycle.
+///
+/// # Panics
+///
+/// When an index is out of range.
+pub fn topological_order(dependencies: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let dependents = reversed(dependencies);
+    let mut waiting: Vec<usize> = dependencies.iter().map(Vec::len).collect();
+    let mut ready: BinaryHeap<Reverse<usize>> = waiting
+        .iter()
+        .enumerate()
+        .filter(|&(_, &count)| count == 0)
+        .map(|(step, _)| Reverse(step))
+        .collect();
+
+    let mut order = Vec::with_capacity(dependencies.len());
+    while let Some(Reverse(step)) = ready.pop() {
+        order.push(step);
+        for &dependent in &dependents[step] {
+            waiting[dependent] -= 1;
+            if waiting[dependent] == 0 {
+                ready.push(Reverse(dependent));
+            }
+        }
+    }
+    (order.len() == dependencies.len()).then_some(order)
+}
+
+/// One shortest cycle for each group of steps that wait for each other. Each step of a cycle
+/// depends on the next one, and the last one on the first; the first is the one declared first. A
+/// step that depends on itself is a cycle of one.
+///
+/// # Panics
+///
+/// When an index is out of range.
+pub fn cycles(dependencies: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let dependents = reversed(dependencies);
+    let mut seen = vec![false; dependencies.len()];
+    let mut found = Vec::new();
+    for start in 0..dependencies.len() {
+        if seen[start] {
+            continue;
+        }
+        let awaited = reachable(dependencies, start);
+        let waiting = reachable(&dependents, start);
+        let group: Vec<usize> = (0..dependencies.len())
+            .filter(|&step| awaited[step] && waiting[step])
+            .collect();
+        for &step in &group {
+            seen[step] = true;
+        }
+        found.extend(
+            group
+                .iter()
+                .filter_map(|&step| shortest_cycle_through(dependencies, step))
+                .min_by_key(Vec::len),
+        );
+    }
+    found
+}
+
+fn reversed(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut reversed = vec![Vec::new(); edges.len()];
+    for (from, targets) in edges.iter().enumerate() {
+        for &to in targets {
+            reversed[to].push(from);
+        }
+    }
+    reversed
+}
+
+/// What can be reached from `start` over one edge or more; `start` itself only counts as reached
+/// through a cycle.
+fn reachable(edges: &[Vec<usize>], start: usize) -> Vec<bool> {
+    let mut reached = vec![false; edges.len()];
+    let mut open = vec![start];
+    while let Some(step) = open.pop() {
+        for &next in &edges[step] {
+            if !std::mem::replace(&mut reached[next], true) {
+                open.push(next);
+            }
+        }
+    }
+    reached
+}
+
+fn shortest_cycle_through(edges: &[Vec<usize>], start: usize) -> Option<Vec<usize>> {
+    let mut came_from = vec![None; edges.len()];
+    let mut open = VecDeque::from([start]);
+    while let Some(step) = open.pop_front() {
+        for &next in &edges[step] {
+            if next == start {
+                return Some(path_to(step, &came_from));
+            }
+            if came_from[next].is_none() {
+                came_from[next] = Some(step);
+                open.push_back(next);
+            }
+        }
+    }
+    None
+}
+
+/// The way to `end` from where the search started, which came from nowhere.
+fn path_to(end: usize, came_from: &[Option<usize>]) -> Vec<usize> {
+    let mut path: Vec<usize> = std::iter::successors(Some(end), |&step| came_from[step]).collect();
+    path.reverse();
+    path
+}

@@ -1,0 +1,14 @@
+//! The rules of definitions, one module for each.
+
+#[cfg(feature = "shape")]
+mod conditions;
+mod durations;
+mod edges;
+mod graphs;
+mod names;
+mod options;
+#[cfg(feature = "shape")]
+mod shape;
+mod skipping;
+mod slugs;
+mod support;

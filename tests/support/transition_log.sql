@@ -1,0 +1,162 @@
+-- Records every change of a status, and of an attempt count, in the order in which it happened. Part of every test database, so
+-- that any test can ask afterwards how its rows came to be what they are.
+create schema test_log;
+
+create table test_log.transitions (
+    n bigint generated always as identity primary key,
+    kind text not null,
+    run_id uuid not null,
+    step_slug text,
+    task_index int,
+    old_status text,
+    new_status text not null,
+    old_attempts int,
+    new_attempts int
+);
+
+create function test_log.record() returns trigger language plpgsql as $$
+declare
+    v_new jsonb := to_jsonb(new);
+    v_old jsonb;
+begin
+    if tg_op = 'UPDATE' then
+        v_old := to_jsonb(old);
+    end if;
+    insert into test_log.transitions (kind, run_id, step_slug, task_index, old_status, new_status, old_attempts, new_attempts)
+    values (
+        tg_argv[0], new.run_id, v_new ->> 'step_slug', (v_new ->> 'task_index')::int,
+        v_old ->> 'status', new.status, (v_old ->> 'attempts_count')::int, (v_new ->> 'attempts_count')::int
+    );
+    return null;
+end
+$$;
+
+create trigger record_insert after insert on pgflow.runs for each row execute function test_log.record('run');
+create trigger record_update after update on pgflow.runs for each row
+    when (old.status is distinct from new.status) execute function test_log.record('run');
+create trigger record_insert after insert on pgflow.step_states for each row execute function test_log.record('step');
+create trigger record_update after update on pgflow.step_states for each row
+    when (old.status is distinct from new.status) execute function test_log.record('step');
+create trigger record_insert after insert on pgflow.step_tasks for each row execute function test_log.record('task');
+create trigger record_update after update on pgflow.step_tasks for each row
+    when (old.status is distinct from new.status or old.attempts_count is distinct from new.attempts_count)
+    execute function test_log.record('task');
+
+-- The messages that are in any queue now.
+create function test_log.messages() returns table (queue_name text, message_id bigint) language plpgsql as $$
+declare
+    v_queue text;
+begin
+    for v_queue in select m.queue_name from pgmq.meta m loop
+        return query execute format('select %L::text, q.msg_id from pgmq.%I q', lower(v_queue), 'q_' || lower(v_queue));
+    end loop;
+end
+$$;
+
+-- One row per broken invariant: which, and what is wrong. Empty when all hold.
+create function test_log.violations() returns table (invariant text, what text) language plpgsql as $$
+begin
+    -- I1: a terminal run has no active task, and no live message of its tasks.
+    return query
+    select 'I1', format('run %s is %s, task %s[%s] is %s', r.run_id, r.status, t.step_slug, t.task_index, t.status)
+    from pgflow.runs r join pgflow.step_tasks t using (run_id)
+    where r.status <> 'started' and t.status in ('queued', 'started');
+    return query
+    select 'I1', format('run %s is %s, message %s of task %s[%s] is live', r.run_id, r.status, t.message_id, t.step_slug, t.task_index)
+    from pgflow.runs r join pgflow.step_tasks t using (run_id) join test_log.messages() m using (queue_name, message_id)
+    where r.status <> 'started';
+
+    -- I2: a skipped step has no active task.
+    return query
+    select 'I2', format('step %s of run %s is skipped, its task [%s] is %s', s.step_slug, s.run_id, t.task_index, t.status)
+    from pgflow.step_states s join pgflow.step_tasks t using (run_id, step_slug)
+    where s.status = 'skipped' and t.status in ('queued', 'started');
+
+    -- I3: a failed run has one failed step, its culprit; no step of it runs on with active tasks (I1), and only failed runs have cancelled tasks.
+    return query
+    select 'I3', format('failed run %s has %s failed steps', r.run_id, count(s.step_slug))
+    from pgflow.runs r left join pgflow.step_states s on s.run_id = r.run_id and s.status = 'failed'
+    where r.status = 'failed'
+    group by r.run_id having count(s.step_slug) <> 1;
+    return query
+    select 'I3', format('run %s is %s, but has failed step %s', r.run_id, r.status, s.step_slug)
+    from pgflow.runs r join pgflow.step_states s using (run_id)
+    where r.status <> 'failed' and s.status = 'failed';
+    return query
+    select 'I3', format('run %s is %s, but task %s[%s] is cancelled', r.run_id, r.status, t.step_slug, t.task_index)
+    from pgflow.runs r join pgflow.step_tasks t using (run_id)
+    where r.status <> 'failed' and t.status = 'cancelled';
+
+    -- I4: each active task has exactly one live message in its own queue, and no two tasks share one.
+    return query
+    select 'I4', format('task %s[%s] of run %s is %s, message %s in queue %s: %s live', t.step_slug, t.task_index, t.run_id, t.status, t.message_id, t.queue_name, count(m.message_id))
+    from pgflow.step_tasks t left join test_log.messages() m using (queue_name, message_id)
+    where t.status in ('queued', 'started')
+    group by t.run_id, t.step_slug, t.task_index having count(m.message_id) <> 1;
+
+    -- I5: counters equal what counting gives.
+    return query
+    select 'I5', format('run %s: remaining_steps %s, counted %s', r.run_id, r.remaining_steps, c.n)
+    from pgflow.runs r
+    cross join lateral (select count(*) n from pgflow.step_states s where s.run_id = r.run_id and s.status not in ('completed', 'skipped')) c
+    where r.remaining_steps <> c.n;
+    return query
+    select 'I5', format('step %s of run %s: remaining_deps %s, counted %s', s.step_slug, s.run_id, s.remaining_deps, c.n)
+    from pgflow.step_states s
+    cross join lateral (
+        select count(*) n from pgflow.deps d join pgflow.step_states p on p.run_id = s.run_id and p.step_slug = d.dep_slug
+        where d.flow_slug = s.flow_slug and d.step_slug = s.step_slug and p.status not in ('completed', 'skipped')
+    ) c
+    where s.remaining_deps <> c.n;
+    return query
+    select 'I5', format('step %s of run %s (%s): remaining_tasks %s, counted %s', s.step_slug, s.run_id, s.status, s.remaining_tasks, c.n)
+    from pgflow.step_states s
+    cross join lateral (
+        select count(*) filter (where t.status <> 'completed') n, count(*) total from pgflow.step_tasks t where t.run_id = s.run_id and t.step_slug = s.step_slug
+    ) c
+    where s.status in ('started', 'completed', 'failed') and s.started_at is not null
+        and (s.remaining_tasks is distinct from c.n or s.initial_tasks is distinct from c.total);
+
+    -- I6: each terminal transition once; no way out of a terminal status; only the documented transitions.
+    return query
+    select 'I6', format('%s %s %s[%s] went %s -> %s', x.kind, x.run_id, x.step_slug, x.task_index, x.old_status, x.new_status)
+    from test_log.transitions x
+    where x.old_status is distinct from x.new_status and (x.kind, coalesce(x.old_status, ''), x.new_status) not in (
+        ('run', '', 'started'), ('run', 'started', 'completed'), ('run', 'started', 'failed'),
+        ('step', '', 'created'), ('step', 'created', 'started'), ('step', 'created', 'completed'), ('step', 'created', 'skipped'), ('step', 'created', 'failed'),
+        ('step', 'started', 'completed'), ('step', 'started', 'failed'), ('step', 'started', 'skipped'),
+        ('task', '', 'queued'), ('task', 'queued', 'started'), ('task', 'started', 'queued'), ('task', 'started', 'completed'), ('task', 'started', 'failed'),
+        ('task', 'queued', 'skipped'), ('task', 'started', 'skipped'), ('task', 'queued', 'cancelled'), ('task', 'started', 'cancelled')
+    );
+    return query
+    select 'I6', format('%s %s %s[%s] became %s %s times', x.kind, x.run_id, x.step_slug, x.task_index, x.new_status, count(*))
+    from test_log.transitions x
+    where x.new_status not in ('created', 'queued', 'started') and x.old_status is distinct from x.new_status
+    group by x.kind, x.run_id, x.step_slug, x.task_index, x.new_status having count(*) > 1;
+
+    -- I7: timestamps are ordered, at most one terminal one (the tables check most of it; this checks across rows).
+    return query
+    select 'I7', format('step %s of run %s was created before its run started, or ended after it', s.step_slug, s.run_id)
+    from pgflow.step_states s join pgflow.runs r using (run_id)
+    where s.created_at < r.started_at
+        or coalesce(s.completed_at, s.failed_at, s.skipped_at) > coalesce(r.completed_at, r.failed_at);
+    return query
+    select 'I7', format('step %s of run %s has %s terminal timestamps', s.step_slug, s.run_id, num_nonnulls(s.completed_at, s.failed_at, s.skipped_at))
+    from pgflow.step_states s where num_nonnulls(s.completed_at, s.failed_at, s.skipped_at) > 1;
+    return query
+    select 'I7', format('task %s[%s] of run %s ended after its step', t.step_slug, t.task_index, t.run_id)
+    from pgflow.step_tasks t join pgflow.step_states s using (run_id, step_slug)
+    where t.completed_at > s.completed_at;
+
+    -- I8: an attempt is counted when a task starts, one at a time, and taken back only when it is given back unrun.
+    return query
+    select 'I8', format('task %s %s[%s] went %s -> %s with attempts %s -> %s', x.run_id, x.step_slug, x.task_index, x.old_status, x.new_status, x.old_attempts, x.new_attempts)
+    from test_log.transitions x
+    where x.kind = 'task' and not case
+        when x.old_status is null then x.new_attempts = 0
+        when x.old_status = 'queued' and x.new_status = 'started' then x.new_attempts = x.old_attempts + 1
+        when x.old_status = 'started' and x.new_status = 'queued' then x.new_attempts in (x.old_attempts, x.old_attempts - 1)
+        else x.new_attempts = x.old_attempts
+    end;
+end
+$$;
