@@ -181,7 +181,9 @@ fn count<'a>(words: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
 async fn main() -> anyhow::Result<()> {
     let default = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock");
     let path = std::env::args_os().nth(1).unwrap_or_else(|| default.into());
-    let input = Lockfile { path: std::path::absolute(path)? };
+    let input = Lockfile {
+        path: std::path::absolute(path)?,
+    };
 
     let database = DevDatabase::start().await?;
     let pool = database.migrated_pool().await?;
@@ -196,11 +198,18 @@ async fn main() -> anyhow::Result<()> {
 /// The run over this file that an earlier process left unfinished; else a new one.
 async fn resume_or_start(pool: &PgPool, input: &Lockfile) -> anyhow::Result<RunHandle<CrateAudit>> {
     let client = Client::new(pool.clone());
-    let filter = RunFilter { status: Some("started".into()), flow_slug: Some("crate_audit".into()), limit: 100 };
+    let filter = RunFilter {
+        status: Some("started".into()),
+        flow_slug: Some("crate_audit".into()),
+        limit: 100,
+    };
     for unfinished in inspect::runs(pool, &filter).await? {
         let run = inspect::run(&mut *pool.acquire().await?, unfinished.run_id).await?;
         if run.is_some_and(|run| run.input == serde_json::json!(input)) {
-            eprintln!("finishing run {}; tasks of a process that died come back after their timeout", unfinished.run_id);
+            eprintln!(
+                "finishing run {}; tasks of a process that died come back after their timeout",
+                unfinished.run_id
+            );
             return Ok(client.run(unfinished.run_id));
         }
     }
@@ -209,10 +218,17 @@ async fn resume_or_start(pool: &PgPool, input: &Lockfile) -> anyhow::Result<RunH
 
 /// Waits for the run, with a bar that counts the inspected crates.
 async fn finish(run: &RunHandle<CrateAudit>) -> anyhow::Result<Report> {
-    let bar = ProgressBar::no_length().with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} crates inspected")?);
+    let bar = ProgressBar::no_length().with_style(ProgressStyle::with_template(
+        "{bar:40} {pos}/{len} crates inspected",
+    )?);
     let watch = async {
         loop {
-            if let Some((total, left)) = run.snapshot().await?.step(Step::Inspect).and_then(|s| s.initial_tasks.zip(s.remaining_tasks)) {
+            if let Some((total, left)) = run
+                .snapshot()
+                .await?
+                .step(Step::Inspect)
+                .and_then(|s| s.initial_tasks.zip(s.remaining_tasks))
+            {
                 bar.set_length(total.try_into()?);
                 bar.set_position((total - left).try_into()?);
             }
@@ -230,17 +246,31 @@ async fn finish(run: &RunHandle<CrateAudit>) -> anyhow::Result<Report> {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let megabytes = self.bytes / 1_000_000;
-        writeln!(f, "{} packages, {megabytes} MB of sources in the local registry\n", self.packages)?;
+        writeln!(
+            f,
+            "{} packages, {megabytes} MB of sources in the local registry\n",
+            self.packages
+        )?;
         for (title, counts) in [("Licences", &self.licences), ("Editions", &self.editions)] {
             writeln!(f, "{title}")?;
             let mut counts: Vec<_> = counts.iter().collect();
             counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-            counts.iter().try_for_each(|(word, n)| writeln!(f, "{n:>6}  {word}"))?;
+            counts
+                .iter()
+                .try_for_each(|(word, n)| writeln!(f, "{n:>6}  {word}"))?;
             writeln!(f)?;
         }
         writeln!(f, "Pinned in several versions")?;
         for (name, versions) in &self.duplicates {
-            writeln!(f, "        {name}: {}", versions.iter().map(String::as_str).collect::<Vec<_>>().join(", "))?;
+            writeln!(
+                f,
+                "        {name}: {}",
+                versions
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )?;
         }
         Ok(())
     }
