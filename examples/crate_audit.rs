@@ -7,12 +7,19 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use pgflow::{dev::DevDatabase, prelude::*};
+use pgflow::{
+    dev::DevDatabase,
+    inspect::{self, RunFilter},
+    prelude::*,
+    sqlx::PgPool,
+};
 use serde::{Deserialize, Serialize};
 
 /// Audits the crates that a lock file pins.
@@ -23,15 +30,7 @@ impl CrateAudit {
     /// Reads the lock file.
     #[step]
     async fn parse(input: &Lockfile) -> anyhow::Result<Vec<Package>> {
-        let path = input.path.display();
-        let text = tokio::fs::read_to_string(&input.path)
-            .await
-            .with_context(|| format!("cannot read {path}"));
-        let pinned: Pinned = text
-            .and_then(|t| {
-                toml::from_str(&t).with_context(|| format!("{path} is not a lock file of cargo"))
-            })
-            .map_err(Permanent::new)?;
+        let pinned = Pinned::read(&input.path).await.map_err(Permanent::new)?;
         Ok(pinned.package)
     }
 
@@ -120,6 +119,16 @@ pub struct Report {
     duplicates: BTreeMap<String, BTreeSet<String>>,
 }
 
+impl Pinned {
+    async fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = tokio::fs::read_to_string(path)
+            .await
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text)
+            .with_context(|| format!("{} is not a lock file of cargo", path.display()))
+    }
+}
+
 impl Inspection {
     fn of(package: &Package) -> anyhow::Result<Self> {
         let Some(folder) = package.unpacked() else {
@@ -166,4 +175,103 @@ fn count<'a>(words: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
         *counts.entry(word.to_owned()).or_default() += 1;
     }
     counts
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock");
+    let path = std::env::args_os().nth(1).unwrap_or_else(|| default.into());
+    let input = Lockfile {
+        path: std::path::absolute(path)?,
+    };
+
+    let database = DevDatabase::start().await?;
+    let pool = database.migrated_pool().await?;
+    let worker = FlowWorker::<CrateAudit>::new().start(&pool).await?;
+    let run = resume_or_start(&pool, &input).await?;
+    let result = finish(&run).await;
+    worker.stop().await?;
+    println!("{}", result?);
+    Ok(())
+}
+
+/// The run over this file that an earlier process left unfinished; else a new one.
+async fn resume_or_start(pool: &PgPool, input: &Lockfile) -> anyhow::Result<RunHandle<CrateAudit>> {
+    let client = Client::new(pool.clone());
+    let filter = RunFilter {
+        status: Some("started".into()),
+        flow_slug: Some("crate_audit".into()),
+        limit: 100,
+    };
+    for unfinished in inspect::runs(pool, &filter).await? {
+        let run = inspect::run(&mut *pool.acquire().await?, unfinished.run_id).await?;
+        if run.is_some_and(|run| run.input == serde_json::json!(input)) {
+            eprintln!(
+                "finishing run {}; tasks of a process that died come back after their timeout",
+                unfinished.run_id
+            );
+            return Ok(client.run(unfinished.run_id));
+        }
+    }
+    Ok(client.start(input).await?)
+}
+
+/// Waits for the run, with a bar that counts the inspected crates.
+async fn finish(run: &RunHandle<CrateAudit>) -> anyhow::Result<Report> {
+    let bar = ProgressBar::no_length().with_style(ProgressStyle::with_template(
+        "{bar:40} {pos}/{len} crates inspected",
+    )?);
+    let watch = async {
+        loop {
+            if let Some((total, left)) = run
+                .snapshot()
+                .await?
+                .step(Step::Inspect)
+                .and_then(|s| s.initial_tasks.zip(s.remaining_tasks))
+            {
+                bar.set_length(total.try_into()?);
+                bar.set_position((total - left).try_into()?);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let output = tokio::select! {
+        output = run.wait() => output?,
+        failed = watch => failed?,
+    };
+    bar.finish_and_clear();
+    Ok(output.report)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = self.bytes / 1_000_000;
+        writeln!(
+            f,
+            "{} packages, {megabytes} MB of sources in the local registry\n",
+            self.packages
+        )?;
+        for (title, counts) in [("Licences", &self.licences), ("Editions", &self.editions)] {
+            writeln!(f, "{title}")?;
+            let mut counts: Vec<_> = counts.iter().collect();
+            counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+            counts
+                .iter()
+                .try_for_each(|(word, n)| writeln!(f, "{n:>6}  {word}"))?;
+            writeln!(f)?;
+        }
+        writeln!(f, "Pinned in several versions")?;
+        for (name, versions) in &self.duplicates {
+            writeln!(
+                f,
+                "        {name}: {}",
+                versions
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )?;
+        }
+        Ok(())
+    }
 }

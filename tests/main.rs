@@ -1,2 +1,5 @@
 //! Integration tests.
+
 mod migrate;
+mod sql;
+mod support;
