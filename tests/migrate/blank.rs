@@ -1,12 +1,6 @@
 //! Databases without pgflow, and what the tests of migrations ask them.
 
-use std::{
-    io::Write as _,
-    path::PathBuf,
-    process::Command,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::Write as _, path::PathBuf, process::Command, sync::Arc, time::Duration};
 
 use sqlx::{
     AssertSqlSafe, Connection, PgConnection, PgPool,
