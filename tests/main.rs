@@ -1,3 +1,5 @@
 //! Integration tests.
+
 mod migrate;
+mod sql;
 mod support;
