@@ -6,6 +6,7 @@ mod create_flow;
 mod ensure_flow_compiled;
 mod get_run_with_states;
 mod is_valid_slug;
+mod races;
 mod release_tasks;
 mod set_environment;
 mod set_vt_batch;
