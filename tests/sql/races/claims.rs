@@ -67,10 +67,10 @@ async fn a_claim_that_is_undone_has_counted_nothing() {
 #[tokio::test]
 async fn many_claims_at_once_hand_out_every_task_once() {
     const TASKS: usize = 120;
+    static CLAIMED: AtomicUsize = AtomicUsize::new(0);
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("each").map()]).await;
     start(&db.pool, "orders", json!((0..TASKS).collect::<Vec<_>>())).await;
-    static CLAIMED: AtomicUsize = AtomicUsize::new(0);
     let mut workers = JoinSet::new();
     for batch in 1..=6 {
         let (pool, worker) = (db.pool.clone(), worker(&db.pool, "orders").await);
