@@ -5,7 +5,10 @@
 
 mod cluster;
 mod database;
+pub(crate) mod flows;
 pub(crate) mod invariants;
+pub(crate) mod rows;
+pub(crate) mod sessions;
 mod wait;
 
 pub(crate) use database::TestDb;
