@@ -1,4 +1,5 @@
 //! Integration tests.
 
+mod migrate;
 mod sql;
 mod support;

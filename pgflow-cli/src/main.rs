@@ -1,2 +1,37 @@
-//! placeholder
-fn main() {}
+//! The `pgflow` command.
+
+mod arguments;
+mod commands;
+mod database;
+mod exit;
+mod failure;
+mod output;
+mod stop;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use arguments::Arguments;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // Standard output belongs to results.
+    tracing_subscriber::fmt()
+        .with_env_filter(
+            EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")),
+        )
+        .with_writer(std::io::stderr)
+        .init();
+    let json = arguments.output.json;
+    match commands::run(arguments).await {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            failure.report(json);
+            failure.exit().into()
+        }
+    }
+}

@@ -3,10 +3,16 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
+use serde::de::DeserializeOwned;
 use sqlx::PgPool;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use crate::{
+    flow::{DecodeError, Permanent, decode},
+    sql::{CallError, run::read_input},
+};
 
 /// The attempt that a handler runs: whose it is, how often it was tried, and until when.
 ///
@@ -17,6 +23,10 @@ pub struct StepContext {
 }
 
 /// The facts of one attempt, as the claim returned them.
+#[expect(
+    clippy::struct_field_names,
+    reason = "an attempt's number is called attempt everywhere"
+)]
 pub(crate) struct Attempt {
     pub(crate) run_id: Uuid,
     pub(crate) flow_slug: &'static str,
@@ -94,7 +104,8 @@ impl StepContext {
         self.deadline().saturating_duration_since(Instant::now())
     }
 
-    /// Resolves when the worker shuts down; a handler that can stop early should.
+    /// Resolves when the worker shuts down, or drops the handler because its time is over; a handler that can stop early should, and so
+    /// should what it spawned.
     pub async fn cancelled(&self) {
         self.inner.cancelled.cancelled().await;
     }
@@ -112,6 +123,20 @@ impl StepContext {
         )
     }
 
+    /// Fetches the flow's input: for a step that needs it only sometimes. One that always does takes it as parameter `input`, which
+    /// comes with the claim.
+    ///
+    /// # Errors
+    ///
+    /// When the database can't be reached, which another attempt may mend, and when the input is no `T`, which none will.
+    pub async fn flow_input<T: DeserializeOwned>(&self) -> Result<T, FlowInputError> {
+        let json = read_input(&self.inner.pool, self.inner.run_id).await?;
+        let json = json.ok_or(FlowInputError::RunGone)?;
+        decode(&json).map_err(|misfit| {
+            FlowInputError::Decode(Permanent::new(DecodeError::new("the flow's input", misfit)))
+        })
+    }
+
     /// The worker's pool, for the handler's own queries.
     pub fn pool(&self) -> &PgPool {
         &self.inner.pool
@@ -127,4 +152,19 @@ impl fmt::Debug for StepContext {
             .field("attempt", &self.inner.attempt)
             .finish_non_exhaustive()
     }
+}
+
+/// Why a step could not get the flow's input.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlowInputError {
+    /// The database could not be reached, or failed.
+    #[error("the flow's input could not be fetched")]
+    Database(#[from] CallError),
+    /// The run was deleted while the attempt ran.
+    #[error("the run was deleted, and its input with it")]
+    RunGone,
+    /// The input is not of the type that was asked for: ask for the flow's own input type.
+    #[error(transparent)]
+    Decode(Permanent),
 }

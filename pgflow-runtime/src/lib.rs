@@ -8,6 +8,7 @@ pub mod context;
 #[cfg(feature = "dev")]
 pub mod dev;
 pub mod flow;
+pub mod inspect;
 pub mod migrate;
 pub mod sql;
 pub mod startup;

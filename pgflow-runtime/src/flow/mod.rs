@@ -1,4 +1,35 @@
-//! (module docs)
+//! What a flow is to the runtime: its trait, its errors, and the way from stored JSON to the parameters of a handler.
+//!
+//! `#[flow]` implements [`Flow`] and builds on the parts collected in `__private`; the worker calls the result.
 
 #[doc(hidden)]
 pub mod __private;
+
+mod decode;
+mod encode;
+mod finish;
+mod map_source;
+mod marker;
+mod message;
+mod outputs;
+mod queues;
+mod redact;
+mod slot;
+mod step_error;
+mod stored;
+mod take;
+mod task;
+mod traits;
+
+pub use decode::DecodeError;
+pub(crate) use decode::decode;
+pub use encode::EncodeError;
+pub(crate) use encode::encode;
+pub use marker::{Permanent, RetryAfter};
+pub use outputs::Outputs;
+pub use queues::{OneQueue, QueueModeMarker, QueuePerStep, StepQueued};
+#[doc(hidden)]
+pub use queues::{RunByFlowWorker, RunByStepWorker, StateOf};
+pub use step_error::{BoxError, StepError, StepResult};
+pub use task::Task;
+pub use traits::{BoxFuture, Flow, Handler, StepId};

@@ -1,1 +1,25 @@
-//! (module docs)
+//! The calls into schema `pgflow`: one file per duty, and the only place with SQL text.
+//!
+//! Every change of state is one function of that schema; this module calls functions and reads tables, and writes none.
+
+pub(crate) mod claim;
+pub(crate) mod complete;
+pub(crate) mod definition;
+#[cfg(feature = "dev")]
+pub(crate) mod environment;
+pub mod error;
+pub(crate) mod fail;
+pub(crate) mod inspect;
+pub(crate) mod maintenance;
+pub(crate) mod release;
+pub(crate) mod retry;
+pub(crate) mod run;
+pub(crate) mod worker;
+
+pub use error::{CallError, Refusal, RefusalCode};
+
+use serde_json::value::RawValue;
+use sqlx::types::Json;
+
+/// A `jsonb` value that is passed through without a second parse.
+pub(crate) type RawJson = Json<Box<RawValue>>;

@@ -1,0 +1,30 @@
+//! One file per command.
+
+pub(crate) mod dev;
+pub(crate) mod migrate;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod start;
+mod status;
+
+use crate::{
+    arguments::{Arguments, Command},
+    exit::Exit,
+    failure::Failure,
+};
+
+pub(crate) async fn run(arguments: Arguments) -> Result<Exit, Failure> {
+    let Arguments {
+        connection,
+        output,
+        command,
+    } = arguments;
+    match command {
+        Command::Migrate(migrate) => migrate.run(&connection, &output).await,
+        Command::Status => status::run(&connection, &output).await,
+        Command::Dev(dev) => dev.run(&output).await,
+        Command::Start(start) => start.run(&connection, &output).await,
+        Command::Runs(runs) => runs.run(&connection, &output).await,
+        Command::Run(run) => run.run(&connection, &output).await,
+    }
+}

@@ -1,0 +1,31 @@
+//! What the command tells its caller.
+
+use std::process::ExitCode;
+
+/// The exit code; `--help` lists the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done = 0,
+    Failed = 1,
+    /// Also what clap exits with.
+    Usage = 2,
+    NotFound = 3,
+    NotReady = 4,
+    RunFailed = 5,
+}
+
+/// For the end of `--help`.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0  done
+  1  an error: the database can't be reached, or refused
+  2  wrong usage
+  3  no such flow, or no such run
+  4  the database is not ready: it needs `pgflow migrate`, or is newer than this command
+  5  the run that was asked for has failed";
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

@@ -1,0 +1,110 @@
+//! Errors as the user sees them: what is wrong, its causes, and the database's hint.
+
+use std::error::Error;
+
+use pgflow_runtime::{
+    migrate::{MigrateError, NotReadyError},
+    sql::{CallError, RefusalCode},
+};
+use serde_json::json;
+use sqlx::postgres::PgDatabaseError;
+
+use crate::exit::Exit;
+
+/// An error and the exit code that it ends the command with.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    /// A mistake in how the command was called.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            error: anyhow::Error::msg(message.into()),
+        }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Writes to standard error, as one line of JSON or as text.
+    pub(crate) fn report(&self, json: bool) {
+        let (causes, hint) = (self.causes(), self.hint());
+        if json {
+            let report = json!({
+                "error": self.error.to_string(),
+                "causes": causes,
+                "hint": hint,
+                "exit_code": self.exit as u8,
+            });
+            eprintln!("{report}");
+            return;
+        }
+        eprintln!("error: {}", self.error);
+        for cause in causes {
+            eprintln!("  caused by: {cause}");
+        }
+        if let Some(hint) = hint {
+            eprintln!("  hint: {hint}");
+        }
+    }
+
+    /// The sources, without those that the text before them ends with.
+    fn causes(&self) -> Vec<String> {
+        let mut causes = Vec::new();
+        let mut before = self.error.to_string();
+        for cause in self.error.chain().skip(1) {
+            let text = cause.to_string();
+            if !before.ends_with(&text) {
+                causes.push(text.clone());
+            }
+            before = text;
+        }
+        causes
+    }
+
+    /// What Postgres suggests; pgflow's own refusals carry their hint in the message.
+    fn hint(&self) -> Option<String> {
+        self.error
+            .chain()
+            .filter_map(|cause| cause.downcast_ref::<sqlx::Error>()?.as_database_error())
+            .filter_map(|error| error.try_downcast_ref::<PgDatabaseError>()?.hint())
+            .map(ToOwned::to_owned)
+            .next()
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        let exit = exit_of(error.as_ref());
+        Self { exit, error }
+    }
+}
+
+fn exit_of(error: &(dyn Error + 'static)) -> Exit {
+    if let Some(CallError::Refused(refusal)) = error.downcast_ref() {
+        return match refusal.code() {
+            RefusalCode::UnknownFlow | RefusalCode::UnknownRun => Exit::NotFound,
+            _ => Exit::Failed,
+        };
+    }
+    if let Some(not_ready) = error.downcast_ref::<NotReadyError>() {
+        return match not_ready {
+            NotReadyError::Database(_) => Exit::Failed,
+            _ => Exit::NotReady,
+        };
+    }
+    match error.downcast_ref() {
+        Some(MigrateError::DatabaseNewer { .. }) => Exit::NotReady,
+        _ => Exit::Failed,
+    }
+}

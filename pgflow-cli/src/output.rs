@@ -1,0 +1,21 @@
+//! Standard output.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Writes a line; a reader that has seen enough (`| head`) is no error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+/// Writes a value as indented JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print(&serde_json::to_string_pretty(value)?)
+}

@@ -1,0 +1,90 @@
+//! Tables for people, and how times and durations are written in them.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use comfy_table::{ContentArrangement, Table, presets};
+
+/// A table without lines, wrapped to the terminal.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(header);
+    table
+}
+
+/// The table without the spaces that pad its lines.
+pub(crate) fn text(table: &Table) -> String {
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| {
+            line.strip_prefix(' ')
+                .unwrap_or(&line)
+                .trim_end()
+                .to_owned()
+        })
+        .collect();
+    lines.join("\n")
+}
+
+pub(crate) fn time(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// From start to end, or until now.
+pub(crate) fn duration(start: DateTime<Utc>, end: Option<DateTime<Utc>>) -> String {
+    let length = end.unwrap_or_else(Utc::now) - start;
+    // The database's clock may be ahead of this one.
+    written(length.max(TimeDelta::zero()))
+}
+
+fn written(length: TimeDelta) -> String {
+    let seconds = length.num_seconds();
+    match seconds {
+        0..10 => {
+            let milliseconds = length.num_milliseconds();
+            format!("{}.{:03}s", milliseconds / 1000, milliseconds % 1000)
+        }
+        10..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+/// The first line, cut to a length that fits into a table.
+pub(crate) fn short(text: &str, longest: usize) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= longest && line.len() == text.len() {
+        return line.to_owned();
+    }
+    let kept: String = line.chars().take(longest.saturating_sub(1)).collect();
+    format!("{kept}\u{2026}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_show_two_units_at_most() {
+        let cases = [
+            (1_234, "1.234s"),
+            (59_999, "59s"),
+            (61_000, "1m01s"),
+            (3_661_000, "1h01m"),
+            (90_000_000, "1d01h"),
+        ];
+        for (milliseconds, expected) in cases {
+            assert_eq!(written(TimeDelta::milliseconds(milliseconds)), expected);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_at_characters() {
+        assert_eq!(short("as it is", 8), "as it is");
+        assert_eq!(short("\u{e9}\u{e9}\u{e9}\u{e9}", 3), "\u{e9}\u{e9}\u{2026}");
+        assert_eq!(short("first\nsecond", 20), "first\u{2026}");
+        assert_eq!(short("", 5), "");
+    }
+}

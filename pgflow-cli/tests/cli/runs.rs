@@ -1,0 +1,131 @@
+//! Lists of runs, and single ones.
+
+use crate::support::{Database, cells, json};
+
+const RUNNING: &str = "00000000-0000-0000-0000-000000000001";
+const COMPLETED: &str = "00000000-0000-0000-0000-000000000002";
+const FAILED: &str = "00000000-0000-0000-0000-000000000003";
+
+/// A run with a map of three, one of which is done; one that completed; one that failed.
+fn three_runs() -> Database {
+    let database = Database::with_flow();
+    for id in [RUNNING, COMPLETED, FAILED] {
+        database
+            .pgflow(&["start", "sums", "--input", "{}", "--run-id", id])
+            .done();
+    }
+    let claim = |count: u32| {
+        format!("select pgflow.claim_tasks('00000000-0000-0000-0000-0000000000ff', {count});")
+    };
+    database.execute(&format!(
+        "select pgflow.track_worker_function('sums');
+         select pgflow.register_worker('00000000-0000-0000-0000-0000000000ff', 'sums', 'sums', null, 'sums', '{{}}');
+         {}
+         select pgflow.complete_task('{RUNNING}', 'numbers', 0, '[1, 2, 3]');
+         select pgflow.complete_task('{COMPLETED}', 'numbers', 0, '[]');
+         select pgflow.fail_task('{FAILED}', 'numbers', 0, 'out of numbers', retryable => false);",
+        claim(3)
+    ));
+    database.execute(&format!(
+        "{} select pgflow.complete_task('{RUNNING}', 'doubled', 0, '2')",
+        claim(2)
+    ));
+    database
+}
+
+#[test]
+fn runs_are_listed_newest_first_and_filtered() {
+    let database = three_runs();
+    let text = database.pgflow(&["runs"]).done();
+    let rows = cells(&text);
+    assert_eq!(
+        rows[0],
+        ["RUN", "FLOW", "STATUS", "STARTED", "TOOK", "ERROR"]
+    );
+    let ids: Vec<&str> = rows[1..].iter().map(|row| row[0]).collect();
+    assert_eq!(ids, [FAILED, COMPLETED, RUNNING]);
+    assert!(text.contains("out of numbers"), "{text}");
+
+    let listed = |arguments: &[&str]| -> Vec<String> {
+        let runs = json(
+            &database
+                .pgflow(&[&["runs", "--json"], arguments].concat())
+                .done(),
+        );
+        let id = |run: &serde_json::Value| run["run_id"].as_str().unwrap().to_owned();
+        runs.as_array().unwrap().iter().map(id).collect()
+    };
+    assert_eq!(listed(&["--status", "started"]), [RUNNING]);
+    assert_eq!(listed(&["--status", "completed"]), [COMPLETED]);
+    assert_eq!(listed(&["--flow", "sums", "--limit", "1"]), [FAILED]);
+    assert!(listed(&["--flow", "other"]).is_empty());
+    assert_eq!(
+        database.pgflow(&["runs", "--flow", "other"]).done(),
+        "no runs\n"
+    );
+    database.pgflow(&["runs", "--status", "lost"]).failed(2);
+    database.pgflow(&["runs", "--limit", "0"]).failed(2);
+}
+
+#[test]
+fn a_run_is_shown_with_its_steps_and_counts_of_tasks() {
+    let database = three_runs();
+    let text = database.pgflow(&["run", RUNNING]).done();
+    let rows = cells(&text);
+    let row = |slug: &str| {
+        rows.iter()
+            .find(|row| row.first() == Some(&slug))
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(row("status"), ["status", "started"]);
+    // Type, status, then tasks: queued, started, completed, failed.
+    assert_eq!(
+        row("numbers")[1..7],
+        ["single", "completed", "0", "0", "1", "0"]
+    );
+    assert_eq!(row("doubled")[1..7], ["map", "started", "1", "1", "1", "0"]);
+
+    let as_json = json(&database.pgflow(&["run", RUNNING, "--json"]).done());
+    assert_eq!(as_json["steps"][1]["step_slug"], "doubled");
+    assert_eq!(
+        as_json["steps"][1]["tasks"],
+        json(
+            r#"{"queued": 1, "started": 1, "completed": 1, "failed": 0, "skipped": 0, "cancelled": 0}"#
+        )
+    );
+}
+
+#[test]
+fn a_completed_run_shows_its_output() {
+    let database = three_runs();
+    let text = database.pgflow(&["run", COMPLETED]).done();
+    assert!(text.contains(r#"output   {"doubled":[]}"#), "{text}");
+    let as_json = json(&database.pgflow(&["run", COMPLETED, "--json"]).done());
+    assert_eq!(as_json["output"], json(r#"{"doubled": []}"#));
+}
+
+#[test]
+fn a_failed_run_shows_why_and_exits_with_5() {
+    let database = three_runs();
+    let ran = database.pgflow(&["run", FAILED]);
+    assert_eq!(ran.code, 5);
+    assert!(ran.stdout.contains("status   failed"), "{ran:?}");
+    assert!(
+        ran.stdout.contains("error    ") && ran.stdout.contains("out of numbers"),
+        "{ran:?}"
+    );
+    assert!(ran.stdout.contains("waits for 1 step\n"), "{ran:?}");
+    assert_eq!(database.pgflow(&["run", FAILED, "--json"]).code, 5);
+}
+
+#[test]
+fn an_unknown_run_is_not_found() {
+    let database = Database::migrated();
+    let error = database.pgflow(&["run", RUNNING]).failed(3);
+    assert!(
+        error.contains(RUNNING) && error.contains("`pgflow runs` lists them"),
+        "{error}"
+    );
+    database.pgflow(&["run", "oops"]).failed(2);
+}

@@ -1,0 +1,135 @@
+//! What can go wrong for a caller.
+
+use uuid::Uuid;
+
+use crate::{
+    flow::{DecodeError, EncodeError},
+    sql::{CallError, Refusal, RefusalCode},
+};
+
+/// Why a run could not be started or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The database has no such flow: start a worker for it first, which stores the definition.
+    #[error("the flow is unknown to the database: {0}")]
+    UnknownFlow(Refusal),
+    /// The input can't be stored as JSON.
+    #[error("the input of flow `{flow}` can't be stored")]
+    UnstorableInput {
+        /// The flow's slug.
+        flow: &'static str,
+        /// What is wrong with it.
+        source: EncodeError,
+    },
+    /// The flow does not take this input, such as one that is no array for a flow that maps over it.
+    #[error("the flow does not take this input: {0}")]
+    BadInput(Refusal),
+    /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
+    #[error(
+        "run {run_id} is unknown; check the id, and that the transaction that started it was committed"
+    )]
+    NotFound {
+        /// The id that was asked for.
+        run_id: Uuid,
+    },
+    /// The run belongs to another flow: ask for it with that flow's type.
+    #[error(
+        "run {run_id} belongs to flow `{actual}`, not to flow `{expected}`; ask for it with that flow's type"
+    )]
+    OtherFlow {
+        /// The run.
+        run_id: Uuid,
+        /// The flow that was expected.
+        expected: &'static str,
+        /// The flow that it belongs to.
+        actual: String,
+    },
+    /// What the database returned can't be read: it was migrated for another release than this program was built with.
+    #[error("the state of run {run_id} can't be read; use the release that migrated the database")]
+    Unreadable {
+        /// The run.
+        run_id: Uuid,
+        /// Where it does not fit.
+        source: DecodeError,
+    },
+    /// The database refused the call: read the hint.
+    #[error("the database refused the call: {0}")]
+    Refused(Refusal),
+    /// The database could not be reached, or failed.
+    #[error("the database call failed")]
+    Database(#[source] sqlx::Error),
+}
+
+impl From<CallError> for ClientError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused(refusal) => match refusal.code() {
+                RefusalCode::UnknownFlow => Self::UnknownFlow(refusal),
+                RefusalCode::InvalidInput => Self::BadInput(refusal),
+                _ => Self::Refused(refusal),
+            },
+            CallError::Database(error) => Self::Database(error),
+        }
+    }
+}
+
+/// Why waiting for a run brought no output.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The run failed.
+    #[error("run {run_id} failed{}: {message}", step.as_deref().map(|step| format!(" at step `{step}`")).unwrap_or_default())]
+    Failed {
+        /// The run.
+        run_id: Uuid,
+        /// The step that failed it.
+        step: Option<String>,
+        /// Why: the message of its last attempt.
+        message: String,
+    },
+    /// The run had not ended in the time that the caller gave. It goes on; wait again.
+    #[error("run {run_id} did not end within {timeout:?}; it goes on, and can be waited for again")]
+    Timeout {
+        /// The run.
+        run_id: Uuid,
+        /// How long was waited.
+        timeout: std::time::Duration,
+    },
+    /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
+    #[error(
+        "run {run_id} is unknown; check the id, and that the transaction that started it was committed"
+    )]
+    NotFound {
+        /// The id that was asked for.
+        run_id: Uuid,
+    },
+    /// The run belongs to another flow: ask for it with that flow's type.
+    #[error(
+        "run {run_id} belongs to flow `{actual}`, not to flow `{expected}`; ask for it with that flow's type"
+    )]
+    OtherFlow {
+        /// The run.
+        run_id: Uuid,
+        /// The flow that was expected.
+        expected: &'static str,
+        /// The flow that it belongs to.
+        actual: String,
+    },
+    /// The run completed, and its output does not have the type that this build expects.
+    #[error("run {run_id} completed, but its output can't be read")]
+    Output {
+        /// The run.
+        run_id: Uuid,
+        /// What does not fit.
+        source: DecodeError,
+    },
+    /// The database could not be reached for a while, or failed. The run goes on; wait again.
+    #[error("run {run_id} can't be waited for, the database call failed; the run itself goes on")]
+    Database {
+        /// The run.
+        run_id: Uuid,
+        /// What failed.
+        source: CallError,
+    },
+}

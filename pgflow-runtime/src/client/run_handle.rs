@@ -1,0 +1,68 @@
+//! One run, seen from outside.
+
+use std::{fmt, marker::PhantomData};
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::{ClientError, RunSnapshot, Wait};
+use crate::{flow::Flow, sql::run::get_run_with_states};
+
+/// A run of flow `F`. Cheap to clone; dropping it does nothing to the run.
+pub struct RunHandle<F> {
+    pool: PgPool,
+    run_id: Uuid,
+    flow: PhantomData<fn() -> F>,
+}
+
+impl<F: Flow> RunHandle<F> {
+    pub(super) fn new(pool: PgPool, run_id: Uuid) -> Self {
+        Self {
+            pool,
+            run_id,
+            flow: PhantomData,
+        }
+    }
+
+    /// The run's id: store it to find the run again with [`Client::run`](super::Client::run).
+    pub fn run_id(&self) -> Uuid {
+        self.run_id
+    }
+
+    /// Waits until the run has ended, however long that takes, and returns its output. Await it, or set a
+    /// [`timeout`](Wait::timeout) first.
+    pub fn wait(&self) -> Wait<F> {
+        Wait::new(self.clone())
+    }
+
+    /// Reads the states of the run and of its steps, as they are now.
+    pub async fn snapshot(&self) -> Result<RunSnapshot<F>, ClientError> {
+        let json = get_run_with_states(&self.pool, self.run_id).await?;
+        let json = json.ok_or(ClientError::NotFound {
+            run_id: self.run_id,
+        })?;
+        RunSnapshot::read(self.run_id, &json)
+    }
+
+    pub(super) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
+impl<F> Clone for RunHandle<F> {
+    fn clone(&self) -> Self {
+        Self {
+            pool: self.pool.clone(),
+            run_id: self.run_id,
+            flow: PhantomData,
+        }
+    }
+}
+
+impl<F> fmt::Debug for RunHandle<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle")
+            .field("run_id", &self.run_id)
+            .finish_non_exhaustive()
+    }
+}

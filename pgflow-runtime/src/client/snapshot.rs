@@ -1,0 +1,214 @@
+//! The states of a run and of its steps at one moment.
+
+use std::{fmt, marker::PhantomData};
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::ClientError;
+use crate::flow::{DecodeError, Flow, Outputs, StepId, decode};
+
+/// The status of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum RunStatus {
+    /// Some step has not ended.
+    Started,
+    /// Every step completed or was skipped.
+    Completed,
+    /// A step failed the run.
+    Failed,
+}
+
+/// The status of a step in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum StepStatus {
+    /// Waits for its dependencies.
+    Created,
+    /// Has tasks that wait or run.
+    Started,
+    /// All its tasks completed.
+    Completed,
+    /// It failed the run.
+    Failed,
+    /// It was skipped.
+    Skipped,
+}
+
+/// Why a step was skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// Its condition did not hold.
+    ConditionUnmet,
+    /// The attempts of one of its tasks were exhausted.
+    HandlerFailed,
+    /// A step that it depends on was skipped, with everything that depends on it.
+    DependencySkipped,
+}
+
+/// A run of flow `F` and its steps, as they were at one moment.
+pub struct RunSnapshot<F> {
+    run: Run,
+    steps: Vec<StepSnapshot>,
+    flow: PhantomData<fn() -> F>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "fields are named like their columns"
+)]
+struct Run {
+    run_id: Uuid,
+    flow_slug: String,
+    status: RunStatus,
+    output: Option<Box<RawValue>>,
+    error_message: Option<String>,
+    remaining_steps: i32,
+    started_at: DateTime<Utc>,
+    completed_at: Option<DateTime<Utc>>,
+    failed_at: Option<DateTime<Utc>>,
+}
+
+/// A step of a run, as it was at one moment.
+#[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
+pub struct StepSnapshot {
+    /// The step's slug.
+    pub step_slug: String,
+    /// Its status.
+    pub status: StepStatus,
+    /// How many tasks it has; unknown for a map step whose source has not completed.
+    pub initial_tasks: Option<i32>,
+    /// How many of them have not completed; none before the step starts, and of a skipped step.
+    pub remaining_tasks: Option<i32>,
+    /// How many of its dependencies have neither completed nor been skipped.
+    pub remaining_deps: i32,
+    /// What it returned; none as long as it has not completed, and for JSON null.
+    pub output: Option<Box<RawValue>>,
+    /// Why it failed, or why its attempts were exhausted.
+    pub error_message: Option<String>,
+    /// Why it was skipped.
+    pub skip_reason: Option<SkipReason>,
+    /// When the run was started.
+    pub created_at: DateTime<Utc>,
+    /// When its tasks were queued.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it completed.
+    pub completed_at: Option<DateTime<Utc>>,
+    /// When it failed.
+    pub failed_at: Option<DateTime<Utc>>,
+    /// When it was skipped.
+    pub skipped_at: Option<DateTime<Utc>>,
+}
+
+impl<F: Flow> RunSnapshot<F> {
+    pub(super) fn read(run_id: Uuid, json: &RawValue) -> Result<Self, ClientError> {
+        #[derive(Deserialize)]
+        struct States {
+            run: Run,
+            steps: Vec<StepSnapshot>,
+        }
+        let States { run, steps } = decode(json).map_err(|misfit| ClientError::Unreadable {
+            run_id,
+            source: DecodeError::new("the states of the run", misfit),
+        })?;
+        if run.flow_slug != F::DEFINITION.slug {
+            return Err(ClientError::OtherFlow {
+                run_id,
+                expected: F::DEFINITION.slug,
+                actual: run.flow_slug,
+            });
+        }
+        Ok(Self {
+            run,
+            steps,
+            flow: PhantomData,
+        })
+    }
+
+    /// The run's id.
+    pub fn run_id(&self) -> Uuid {
+        self.run.run_id
+    }
+
+    /// The run's status.
+    pub fn status(&self) -> RunStatus {
+        self.run.status
+    }
+
+    /// Why the run failed.
+    pub fn error_message(&self) -> Option<&str> {
+        self.run.error_message.as_deref()
+    }
+
+    /// How many steps have neither completed nor been skipped.
+    pub fn remaining_steps(&self) -> i32 {
+        self.run.remaining_steps
+    }
+
+    /// When the run was started.
+    pub fn started_at(&self) -> DateTime<Utc> {
+        self.run.started_at
+    }
+
+    /// When the run completed or failed.
+    pub fn ended_at(&self) -> Option<DateTime<Utc>> {
+        self.run.completed_at.or(self.run.failed_at)
+    }
+
+    /// The run's output, once it has completed.
+    ///
+    /// # Errors
+    ///
+    /// When the output does not have the type that this build expects.
+    pub fn output(&self) -> Result<Option<F::Output>, DecodeError> {
+        if self.run.status != RunStatus::Completed {
+            return Ok(None);
+        }
+        let json = self.run.output.as_deref().unwrap_or(RawValue::NULL);
+        let outputs = Outputs::new(json)?;
+        F::__output(&outputs).map(Some)
+    }
+
+    /// The steps, in the order of the definition.
+    pub fn steps(&self) -> &[StepSnapshot] {
+        &self.steps
+    }
+
+    /// One step; none only when the database holds another definition of the flow than this build.
+    pub fn step(&self, step: F::Step) -> Option<&StepSnapshot> {
+        self.steps
+            .iter()
+            .find(|state| state.step_slug == step.slug())
+    }
+}
+
+impl<F> Clone for RunSnapshot<F> {
+    fn clone(&self) -> Self {
+        Self {
+            run: self.run.clone(),
+            steps: self.steps.clone(),
+            flow: PhantomData,
+        }
+    }
+}
+
+impl<F> fmt::Debug for RunSnapshot<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Outputs may be large, and secret.
+        let steps = self.steps.iter().map(|step| (&step.step_slug, step.status));
+        f.debug_struct("RunSnapshot")
+            .field("run_id", &self.run.run_id)
+            .field("status", &self.run.status)
+            .field("steps", &steps.collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}

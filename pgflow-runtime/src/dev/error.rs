@@ -1,0 +1,204 @@
+use std::io;
+use std::path::PathBuf;
+
+use crate::migrate::MigrateError;
+use crate::sql::CallError;
+
+/// Why a development database is not available.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DevError {
+    /// No usable Postgres binaries on this machine.
+    #[error(
+        "no usable Postgres was found{rejected}; expected `postgres` and `initdb` of version {} or newer; \
+         {install}, name their directory in PGFLOW_PG_BIN, or set DATABASE_URL to a running server",
+        super::MINIMUM
+    )]
+    NotInstalled {
+        /// What was found and why it does not serve; empty when nothing was found.
+        rejected: String,
+        /// What to do on this platform.
+        install: String,
+    },
+
+    /// `PGFLOW_PG_BIN` names a directory that does not serve.
+    #[error(
+        "PGFLOW_PG_BIN is `{}`: {problem}; expected a directory with `postgres` and `initdb` of \
+         version {} or newer; correct or unset it",
+        path.display(),
+        super::MINIMUM
+    )]
+    BinDirectory {
+        /// The value of the variable.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// The kept data was written by another major version of Postgres.
+    #[error(
+        "the data in `{}` was written by Postgres {written_by}; expected the binaries of that major \
+         version, found {found}; install Postgres {written_by}, or remove the directory to start afresh",
+        path.display()
+    )]
+    DataVersion {
+        /// The directory given to `data_dir`.
+        path: PathBuf,
+        /// Major version that wrote the data.
+        written_by: u32,
+        /// What this machine has.
+        found: String,
+    },
+
+    /// Another owner runs a server on the kept data.
+    #[error(
+        "the data in `{}` is in use by another owner; expected one owner at a time; set DATABASE_URL={url} \
+         to share its server, or end that owner",
+        path.display()
+    )]
+    DataInUse {
+        /// The directory given to `data_dir`.
+        path: PathBuf,
+        /// URL of the running server.
+        url: String,
+    },
+
+    /// A server of an earlier owner does not stop.
+    #[error(
+        "the server of an earlier owner still runs on the data in `{}`; expected it to stop within \
+         {waited} s; stop it with `kill -INT {pid}`",
+        path.display()
+    )]
+    StillRunning {
+        /// The directory given to `data_dir`.
+        path: PathBuf,
+        /// Process id of the server.
+        pid: String,
+        /// Seconds waited.
+        waited: u64,
+    },
+
+    /// The directory given to `data_dir` holds files of others.
+    #[error(
+        "`{}` holds other files; expected a directory that is absent, empty or made by an earlier \
+         development database; choose another one",
+        path.display()
+    )]
+    ForeignDirectory {
+        /// The directory given to `data_dir`.
+        path: PathBuf,
+    },
+
+    /// Started by root, and the server's user can't get at the directory.
+    #[error(
+        "`{}` is out of reach for user `{user}`, as whom the server runs because Postgres refuses to run \
+         as root; expected every directory above it to be searchable by others; choose another \
+         directory, or start as an ordinary user",
+        path.display()
+    )]
+    OutOfReach {
+        /// The directory.
+        path: PathBuf,
+        /// The server's user.
+        user: String,
+    },
+
+    /// Started by root, and there is nobody to run the server as.
+    #[error(
+        "Postgres refuses to run as root, and there is no other user to run it as; expected a user \
+         `postgres` or `nobody`; create one with `useradd --system postgres`, or start as an ordinary user"
+    )]
+    NoServerUser,
+
+    /// A path is too long for a Unix socket.
+    #[error(
+        "there is no directory for the server's socket: `{}` is too long; expected at most {limit} bytes; \
+         set TMPDIR to a shorter path",
+        path.display()
+    )]
+    SocketPath {
+        /// The last path tried.
+        path: PathBuf,
+        /// The operating system's limit for the whole path.
+        limit: usize,
+    },
+
+    /// A setting that can't be passed on.
+    #[error("setting `{name}` is refused: {problem}")]
+    Setting {
+        /// Name of the setting.
+        name: String,
+        /// What is wrong, what was expected.
+        problem: String,
+    },
+
+    /// The server ended, or did not accept connections in time.
+    #[error(
+        "the private Postgres {problem}; expected it to accept connections within {waited} s; see the end \
+         of its log:\n{log}"
+    )]
+    NotStarted {
+        /// How it failed.
+        problem: String,
+        /// Seconds it was given.
+        waited: u64,
+        /// The last lines of the server's log.
+        log: String,
+    },
+
+    /// The supervisor of the server did not end well.
+    #[error(
+        "the supervisor of the private Postgres ended with {status}; expected it to stop the server and to \
+         clean up; see whether a server still runs on `{}`, stop it with `pg_ctl stop -D {}/data`",
+        home.display(),
+        home.display()
+    )]
+    NotStopped {
+        /// Exit status of the supervisor.
+        status: String,
+        /// The directory of the server.
+        home: PathBuf,
+    },
+
+    /// Connecting or a statement failed.
+    #[error("{what} failed; expected {expected}")]
+    Database {
+        /// What was attempted.
+        what: String,
+        /// What has to hold for it to work.
+        expected: &'static str,
+        /// The error of the driver.
+        #[source]
+        source: sqlx::Error,
+    },
+
+    /// The database could not be migrated.
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
+
+    /// The migrated database could not be marked as a developer's own.
+    #[error("marking the database as local failed; expected a migrated database of this release")]
+    MarkLocal {
+        /// The answer of the database.
+        #[source]
+        source: CallError,
+    },
+
+    /// The operating system refused something.
+    #[error("{what} failed; expected {expected}")]
+    Io {
+        /// What was attempted.
+        what: String,
+        /// What has to hold for it to work.
+        expected: &'static str,
+        /// The error of the operating system.
+        #[source]
+        source: io::Error,
+    },
+
+    /// Private servers are not supported on this platform.
+    #[error(
+        "private Postgres servers need a Unix; expected DATABASE_URL on this platform; set it to a running server"
+    )]
+    Unsupported,
+}

@@ -1,0 +1,160 @@
+//! A private server.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+
+use super::builder::DevBuilder;
+use super::error::DevError;
+use super::home::Home;
+use super::postgres::Postgres;
+use super::supervisor::Supervisor;
+use super::url;
+
+/// A slow machine under load still initialises a cluster well within this.
+const START: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_millis(5);
+const SUPERUSER: &str = "postgres";
+/// The database that every cluster has.
+const MAINTENANCE: &str = "postgres";
+
+/// Dropped, it stops the server and waits until it is gone.
+#[derive(Debug)]
+pub(super) struct Server {
+    url: String,
+    port: u16,
+    home: Home,
+    supervisor: Supervisor,
+    /// Declared last, so released last: the next owner may come when the server has stopped.
+    _owner: File,
+}
+
+impl Server {
+    pub(super) async fn start(config: DevBuilder) -> Result<Self, DevError> {
+        let database = config.database.clone();
+        let server = blocking("starting a server", move || Self::launch(&config)).await?;
+        let mut connection = server.connect_when_ready().await?;
+        if let Some(name) = database {
+            create_database(&mut connection, &name).await?;
+        }
+        // A failed farewell changes nothing: the session ends with its socket.
+        let _ = connection.close().await;
+        Ok(server)
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Stops the server and waits until it is gone.
+    pub(super) async fn stop(mut self) -> Result<(), DevError> {
+        blocking("stopping a server", move || self.supervisor.stop()).await
+    }
+
+    fn launch(config: &DevBuilder) -> Result<Self, DevError> {
+        let port = config.settings.port()?;
+        let mut home = match &config.data_dir {
+            Some(path) => Home::kept(path)?,
+            None => Home::temporary()?,
+        };
+        let arguments = config
+            .settings
+            .arguments(home.is_kept, home.socket_directory())?;
+        let postgres = Postgres::find(home.written_by()?.as_ref())?;
+        let database = config.database.as_deref().unwrap_or(MAINTENANCE);
+        let url = url::of_socket(SUPERUSER, home.socket_directory(), port, database);
+        let claim = home.claim(&url)?;
+        let supervisor =
+            Supervisor::start(&postgres.bin, &mut home, &claim, SUPERUSER, &arguments)?;
+        Ok(Self {
+            url,
+            port,
+            home,
+            supervisor,
+            _owner: claim.owner,
+        })
+    }
+
+    async fn connect_when_ready(&self) -> Result<PgConnection, DevError> {
+        let options = PgConnectOptions::new_without_pgpass()
+            .socket(self.home.socket_directory())
+            .port(self.port)
+            .username(SUPERUSER)
+            .database(MAINTENANCE)
+            .ssl_mode(PgSslMode::Disable);
+        let deadline = Instant::now() + START;
+        loop {
+            let refusal = match options.connect().await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => error,
+            };
+            if let Ok(status) = fs::read_to_string(self.home.exited()) {
+                let status = status.trim();
+                return Err(self.not_started(format!("ended with exit status {status}")));
+            }
+            if Instant::now() > deadline {
+                return Err(self.not_started(format!("accepts no connections ({refusal})")));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    fn not_started(&self, problem: String) -> DevError {
+        DevError::NotStarted {
+            problem,
+            waited: START.as_secs(),
+            log: log_tail(&self.home.log()),
+        }
+    }
+}
+
+async fn create_database(connection: &mut PgConnection, name: &str) -> Result<(), DevError> {
+    let failed = |source| DevError::Database {
+        what: format!("creating database `{name}`"),
+        expected: "a name that Postgres accepts",
+        source,
+    };
+    let exists = "select exists (select from pg_database where datname = $1)";
+    let exists: bool = sqlx::query_scalar(exists)
+        .bind(name)
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed)?;
+    if !exists {
+        let create = format!("create database \"{}\"", name.replace('"', "\"\""));
+        sqlx::raw_sql(AssertSqlSafe(create))
+            .execute(connection)
+            .await
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The last lines of a server's log; when it can't be read, why.
+fn log_tail(path: &Path) -> String {
+    const LINES: usize = 20;
+    match fs::read(path) {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            let lines: Vec<&str> = text.lines().collect();
+            lines[lines.len().saturating_sub(LINES)..].join("\n")
+        }
+        Err(error) => format!("(`{}` can't be read: {error})", path.display()),
+    }
+}
+
+/// Runs `work`, which waits for files and processes, where it keeps no task waiting.
+async fn blocking<T: Send + 'static>(
+    what: &'static str,
+    work: impl FnOnce() -> Result<T, DevError> + Send + 'static,
+) -> Result<T, DevError> {
+    let result = tokio::task::spawn_blocking(work).await;
+    result.map_err(|error| DevError::Io {
+        what: what.to_owned(),
+        expected: "a runtime that is not shutting down",
+        source: error.into(),
+    })?
+}

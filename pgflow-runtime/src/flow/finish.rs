@@ -1,0 +1,82 @@
+//! From what a handler returned to what the worker reports.
+
+use std::future::Future;
+
+use serde_json::value::RawValue;
+
+use super::{BoxFuture, StepError, stored::Codec};
+
+/// The types that can stand for the error of a step.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be used as the error of a step",
+    label = "can't become a `StepError`",
+    note = "implement `std::error::Error`, `Send` and `Sync` for it, or return `anyhow::Result<_>` or `StepResult<_>`"
+)]
+pub trait StepFailure {
+    /// Keeps the cause and what it says about further attempts.
+    fn into_step_error(self) -> StepError;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Into<StepError>> StepFailure for E {
+    fn into_step_error(self) -> StepError {
+        self.into()
+    }
+}
+
+/// Encodes an output; one that can't be stored would fail again, so it fails for good.
+pub fn finish<T, E>(result: Result<T, E>, codec: &Codec<T>) -> Result<Box<RawValue>, StepError>
+where
+    E: StepFailure,
+{
+    let output = result.map_err(E::into_step_error)?;
+    (codec.encode)(&output).map_err(|error| {
+        StepError::permanent(format!("the step's output can't be stored: {error}"))
+    })
+}
+
+/// Boxes the user's future: the one place where it must be `Send`.
+pub fn boxed<'a, F>(future: F) -> BoxFuture<'a, F::Output>
+where
+    F: Future + Send + 'a,
+{
+    Box::pin(future)
+}
+
+/// Stands for a parameter whose mistake the macro has reported; such a program does not compile.
+pub fn poison<T>() -> T {
+    unreachable!("a parameter that was reported as an error")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::stored::codec;
+
+    #[test]
+    fn an_output_becomes_json() {
+        let output = finish::<_, String>(Ok(vec![1, 2]), &codec()).expect("storable");
+        assert_eq!(output.get(), "[1,2]");
+    }
+
+    #[test]
+    fn an_output_with_nul_fails_for_good() {
+        let error = finish::<_, String>(Ok("a\0".to_owned()), &codec()).expect_err("not storable");
+        assert!(error.is_permanent());
+        assert!(
+            error
+                .message()
+                .starts_with("the step's output can't be stored: it contains the character U+0000")
+        );
+    }
+
+    #[test]
+    fn any_error_becomes_a_step_error() {
+        let error = finish::<(), _>(Err(anyhow::anyhow!("down").context("fetching")), &codec())
+            .expect_err("failed");
+        assert!(!error.is_permanent());
+        assert_eq!(error.message(), "fetching: down");
+        let error = finish::<(), _>(Err("down"), &codec()).expect_err("failed");
+        assert_eq!(error.message(), "down");
+    }
+}

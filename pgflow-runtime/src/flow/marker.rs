@@ -1,0 +1,228 @@
+//! Marks an error for its way through code that knows nothing of steps.
+
+use std::{error::Error, fmt, time::Duration};
+
+use super::{BoxError, message};
+
+/// What follows a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Retry {
+    /// The ordinary back-off.
+    Ordinary,
+    /// This many seconds; fits a Postgres `int`.
+    After(u32),
+    /// No further attempt.
+    Never,
+}
+
+impl Retry {
+    /// `delay` in whole seconds, or the ordinary back-off and a cause that says why the delay was refused.
+    pub(super) fn after(delay: Duration, cause: BoxError) -> (BoxError, Self) {
+        let seconds = delay
+            .as_secs()
+            .saturating_add(u64::from(delay.subsec_nanos() > 0));
+        match u32::try_from(seconds) {
+            Ok(seconds) if seconds <= i32::MAX.unsigned_abs() => (cause, Self::After(seconds)),
+            _ => (Box::new(RefusedDelay { seconds, cause }), Self::Ordinary),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct RefusedDelay {
+    seconds: u64,
+    cause: BoxError,
+}
+
+impl fmt::Display for RefusedDelay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a retry delay of {} s is refused, the limit is {} s; the ordinary back-off applies",
+            self.seconds,
+            i32::MAX
+        )
+    }
+}
+
+impl Error for RefusedDelay {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.cause)
+    }
+}
+
+/// An error that asks for its own delay before the next attempt, whatever it is wrapped in afterwards.
+///
+/// For helpers that return `anyhow::Result` or an error type of their own; a step itself can return
+/// [`StepError::retry_after`](super::StepError::retry_after), whose rules for the delay hold here too.
+///
+/// ```
+/// use std::{io, time::Duration};
+/// use pgflow_runtime::flow::{RetryAfter, StepError};
+///
+/// fn fetch() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+///     Err(io::Error::other(RetryAfter::new(Duration::from_secs(30), "too many requests")))?
+/// }
+///
+/// let error = StepError::from(fetch().unwrap_err());
+/// assert_eq!(error.retry_delay(), Some(30));
+/// assert_eq!(error.message(), "too many requests");
+/// ```
+#[derive(Debug)]
+pub struct RetryAfter(Marker);
+
+impl RetryAfter {
+    /// Wraps `cause`, which keeps its message and its sources.
+    pub fn new(delay: Duration, cause: impl Into<BoxError>) -> Self {
+        let (cause, retry) = Retry::after(delay, cause.into());
+        Self(Marker { cause, retry })
+    }
+}
+
+/// An error that rules further attempts out, whatever it is wrapped in afterwards.
+///
+/// The counterpart of [`StepError::permanent`](super::StepError::permanent) for other error types; see [`RetryAfter`].
+#[derive(Debug)]
+pub struct Permanent(Marker);
+
+impl Permanent {
+    /// Wraps `cause`, which keeps its message and its sources.
+    pub fn new(cause: impl Into<BoxError>) -> Self {
+        Self(Marker {
+            cause: cause.into(),
+            retry: Retry::Never,
+        })
+    }
+}
+
+impl fmt::Display for RetryAfter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.cause.fmt(f)
+    }
+}
+
+impl fmt::Display for Permanent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.cause.fmt(f)
+    }
+}
+
+impl Error for RetryAfter {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+impl Error for Permanent {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// The link of a chain that carries the mark.
+///
+/// It stands behind the public wrapper, as its source, because the outermost link of a chain may be out of reach: an
+/// `anyhow::Error` turned into a `BoxError` is a private type that does not downcast, but keeps its sources.
+#[derive(Debug)]
+struct Marker {
+    cause: BoxError,
+    retry: Retry,
+}
+
+impl fmt::Display for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.retry {
+            Retry::Ordinary => f.write_str("to be tried again"),
+            Retry::After(seconds) => write!(f, "to be tried again after {seconds} s"),
+            Retry::Never => f.write_str("not to be tried again"),
+        }
+    }
+}
+
+impl Error for Marker {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.source()
+    }
+}
+
+/// What the outermost marker in the chain asks for.
+pub(super) fn find(error: &(dyn Error + 'static)) -> Retry {
+    message::links(error)
+        .find_map(|link| link.downcast_ref::<Marker>())
+        .map_or(Retry::Ordinary, |marker| marker.retry)
+}
+
+/// Whether a link only carries a mark and has no text of its own.
+pub(super) fn is_marker(link: &(dyn Error + 'static)) -> bool {
+    link.is::<Marker>()
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+    use crate::flow::StepError;
+
+    fn limited() -> RetryAfter {
+        RetryAfter::new(Duration::from_millis(1500), "too many requests")
+    }
+
+    #[test]
+    fn a_marker_is_found_inside_an_anyhow_error() {
+        let bare = anyhow::Error::new(limited());
+        let wrapped = Err::<(), _>(limited())
+            .context("fetching the index")
+            .context("auditing")
+            .unwrap_err();
+        assert_eq!(StepError::from(bare).retry_delay(), Some(2));
+        let error = StepError::from(wrapped);
+        assert_eq!(error.retry_delay(), Some(2));
+        assert_eq!(
+            error.message(),
+            "auditing: fetching the index: too many requests"
+        );
+    }
+
+    #[test]
+    fn a_permanent_marker_keeps_the_sources_of_its_cause() {
+        let cause = anyhow::anyhow!("connection refused").context("no index");
+        let error = StepError::from(anyhow::Error::new(Permanent::new(cause)));
+        assert!(error.is_permanent());
+        assert_eq!(error.message(), "no index: connection refused");
+    }
+
+    #[test]
+    fn the_outermost_marker_wins() {
+        let error = StepError::from(Permanent::new(limited()));
+        assert!(error.is_permanent());
+        assert_eq!(error.retry_delay(), None);
+    }
+
+    #[test]
+    fn delays_are_whole_seconds_within_an_int() {
+        let delay = |delay| StepError::retry_after(delay, "x").retry_delay();
+        let limit = u64::from(i32::MAX.unsigned_abs());
+        assert_eq!(delay(Duration::ZERO), Some(0));
+        assert_eq!(delay(Duration::from_nanos(1)), Some(1));
+        assert_eq!(
+            delay(Duration::from_secs(limit)),
+            Some(i32::MAX.unsigned_abs())
+        );
+        assert_eq!(
+            delay(Duration::from_secs(limit) + Duration::from_nanos(1)),
+            None
+        );
+        assert_eq!(delay(Duration::MAX), None);
+    }
+
+    #[test]
+    fn a_refused_delay_is_explained() {
+        let error = StepError::retry_after(Duration::from_secs(1 << 40), "down");
+        assert!(!error.is_permanent());
+        assert_eq!(
+            error.message(),
+            "a retry delay of 1099511627776 s is refused, the limit is 2147483647 s; the ordinary back-off applies: down"
+        );
+    }
+}

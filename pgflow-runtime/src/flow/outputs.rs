@@ -1,0 +1,81 @@
+//! The outputs of a completed run.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::{
+    DecodeError,
+    decode::{Misfit, decode_object},
+    stored::Codec,
+};
+
+/// The outputs of a run's leaf steps, by slug; a skipped step has none.
+#[derive(Debug)]
+pub struct Outputs<'a>(BTreeMap<&'a str, &'a RawValue>);
+
+impl<'a> Outputs<'a> {
+    /// Takes the column `output` of a run: an object, or null for no outputs.
+    pub fn new(json: &'a RawValue) -> Result<Self, DecodeError> {
+        if json.get() == "null" {
+            return Ok(Self(BTreeMap::new()));
+        }
+        let outputs =
+            decode_object(json).map_err(|misfit| DecodeError::new("output of the run", misfit))?;
+        Ok(Self(outputs))
+    }
+
+    /// The output of a leaf step that can't be skipped.
+    #[doc(hidden)]
+    pub fn required<T>(&self, slug: &str, codec: &Codec<T>) -> Result<T, DecodeError> {
+        self.optional(slug, codec)?
+            .ok_or_else(|| error(slug, Misfit::absent()))
+    }
+
+    /// The output of a leaf step, if it was not skipped.
+    #[doc(hidden)]
+    pub fn optional<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Option<T>, DecodeError> {
+        let read = |json: &&RawValue| (codec.decode)(json).map_err(|misfit| error(slug, misfit));
+        self.0.get(slug).map(read).transpose()
+    }
+}
+
+fn error(slug: &str, misfit: Misfit) -> DecodeError {
+    DecodeError::new(format!("output of step `{slug}`"), misfit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::stored::codec;
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).expect("JSON")
+    }
+
+    #[test]
+    fn outputs_are_read_by_slug() {
+        let outputs = Outputs::new(raw(r#"{"report":1,"notify":null}"#)).expect("an object");
+        assert_eq!(outputs.required("report", &codec::<u8>()), Ok(1));
+        assert_eq!(outputs.optional("notify", &codec::<()>()), Ok(Some(())));
+        assert_eq!(outputs.optional("licences", &codec::<u8>()), Ok(None));
+        let error = outputs
+            .required("licences", &codec::<u8>())
+            .expect_err("absent");
+        assert_eq!(
+            error.to_string(),
+            "output of step `licences`: it is missing"
+        );
+    }
+
+    #[test]
+    fn null_is_no_outputs() {
+        let outputs = Outputs::new(raw("null")).expect("null");
+        assert_eq!(outputs.optional("report", &codec::<u8>()), Ok(None));
+        let error = Outputs::new(raw("[\"hunter2\"]")).expect_err("not an object");
+        assert_eq!(
+            error.to_string(),
+            "output of the run: invalid type (an array), expected a map (line 1, column 0)"
+        );
+    }
+}

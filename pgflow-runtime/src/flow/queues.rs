@@ -1,0 +1,82 @@
+//! How a flow's tasks are queued, at the level of types, so that the wrong kind of worker does not compile.
+
+use pgflow_definition::QueueMode;
+
+use super::Flow;
+
+/// All steps share the flow's queue: what [`Flow::Queues`] is by default.
+#[derive(Debug, Clone, Copy)]
+pub struct OneQueue;
+
+/// Each step has a queue of its own: what [`Flow::Queues`] is under `with_step_queues`.
+#[derive(Debug, Clone, Copy)]
+pub struct QueuePerStep;
+
+/// A queue mode as a type.
+pub trait QueueModeMarker: sealed::Sealed + Send + Sync + 'static {
+    /// The mode as a value.
+    const MODE: QueueMode;
+}
+
+impl QueueModeMarker for OneQueue {
+    const MODE: QueueMode = QueueMode::Flow;
+}
+
+impl QueueModeMarker for QueuePerStep {
+    const MODE: QueueMode = QueueMode::Step;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::OneQueue {}
+    impl Sealed for super::QueuePerStep {}
+}
+
+/// A flow declared `with_step_queues`.
+pub trait StepQueued: Flow<Queues = QueuePerStep> {}
+
+impl<F: Flow<Queues = QueuePerStep>> StepQueued for F {}
+
+/// Bound of the constructors of a flow worker, as `F::Queues: RunByFlowWorker<F>`.
+///
+/// The flow is an argument so that the message can name it. On the worker's type or `impl` block the bound would double every error.
+#[diagnostic::on_unimplemented(
+    message = "flow `{F}` has a queue per step, so `FlowWorker` can't run it",
+    label = "this flow is declared `with_step_queues`",
+    note = "run one `StepWorker::<{F}>::new(step)` per step, or remove `with_step_queues` from its `#[flow(..)]`"
+)]
+pub trait RunByFlowWorker<F> {}
+
+#[diagnostic::do_not_recommend]
+impl<F> RunByFlowWorker<F> for OneQueue {}
+
+/// Bound of the constructors of a step worker, as `F::Queues: RunByStepWorker<F>`.
+#[diagnostic::on_unimplemented(
+    message = "flow `{F}` has no step queues, so `StepWorker` can't run it",
+    label = "this flow has one queue for all its steps",
+    note = "run it with `FlowWorker::<{F}>::new()`, or add `with_step_queues` to its `#[flow(..)]`"
+)]
+pub trait RunByStepWorker<F> {}
+
+#[diagnostic::do_not_recommend]
+impl<F> RunByStepWorker<F> for QueuePerStep {}
+
+/// Bound of the constructors that take no state, as `(): StateOf<F>`.
+#[diagnostic::on_unimplemented(
+    message = "flow `{F}` has a state, and this worker was given none",
+    label = "call `with_state(..)` instead",
+    note = "the type is the one named by `state = ..` in the flow's `#[flow(..)]`"
+)]
+pub trait StateOf<F> {
+    /// Itself, as the type that the flow names.
+    fn into_state(self) -> F::State
+    where
+        F: Flow;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow<State = S>, S> StateOf<F> for S {
+    fn into_state(self) -> S {
+        self
+    }
+}

@@ -1,0 +1,91 @@
+//! Where a decoded value lives while a handler uses it.
+//!
+//! A slot belongs to the future of one attempt. A handler takes the value out of it or borrows it, so a parameter taken by
+//! reference costs no copy.
+
+/// Holds a value that is always there.
+#[derive(Debug)]
+pub struct Required<T>(Option<T>);
+
+impl<T> Required<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+
+    fn value(&self) -> &T {
+        self.0.as_ref().expect("a slot is used once")
+    }
+}
+
+/// Holds the output of a step that may have been skipped.
+#[derive(Debug)]
+pub struct Skippable<T>(pub(super) Option<T>);
+
+/// The types that a parameter can have for a slot.
+pub trait FromSlot<'s, Slot>: Sized {
+    /// Takes or borrows the value.
+    fn from_slot(slot: &'s mut Slot) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T> FromSlot<'s, Required<T>> for T {
+    fn from_slot(slot: &'s mut Required<T>) -> T {
+        slot.0.take().expect("a slot is used once")
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T> FromSlot<'s, Required<T>> for &'s T {
+    fn from_slot(slot: &'s mut Required<T>) -> &'s T {
+        slot.value()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T> FromSlot<'s, Required<Vec<T>>> for &'s [T] {
+    fn from_slot(slot: &'s mut Required<Vec<T>>) -> &'s [T] {
+        slot.value()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s> FromSlot<'s, Required<String>> for &'s str {
+    fn from_slot(slot: &'s mut Required<String>) -> &'s str {
+        slot.value()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T> FromSlot<'s, Skippable<T>> for Option<T> {
+    fn from_slot(slot: &'s mut Skippable<T>) -> Option<T> {
+        slot.0.take()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T> FromSlot<'s, Skippable<T>> for &'s Option<T> {
+    fn from_slot(slot: &'s mut Skippable<T>) -> &'s Option<T> {
+        &slot.0
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T> FromSlot<'s, Skippable<T>> for Option<&'s T> {
+    fn from_slot(slot: &'s mut Skippable<T>) -> Option<&'s T> {
+        slot.0.as_ref()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T> FromSlot<'s, Skippable<Vec<T>>> for Option<&'s [T]> {
+    fn from_slot(slot: &'s mut Skippable<Vec<T>>) -> Option<&'s [T]> {
+        slot.0.as_deref()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s> FromSlot<'s, Skippable<String>> for Option<&'s str> {
+    fn from_slot(slot: &'s mut Skippable<String>) -> Option<&'s str> {
+        slot.0.as_deref()
+    }
+}

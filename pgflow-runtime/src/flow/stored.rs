@@ -1,0 +1,59 @@
+//! Types that are kept as JSON, and codecs: their functions without their bounds.
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use super::{
+    EncodeError, Flow,
+    decode::{Misfit, decode},
+    encode::encode,
+};
+
+/// What a flow's input and a step's output must be.
+// The supertraits let `Vec<T>` be read and written in one go where only `T: Stored` is known.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be stored as JSON",
+    label = "needs `Serialize`, `Deserialize`, `Send`, `Sync` and no borrowed data",
+    note = "step outputs and flow inputs are stored in Postgres and read back by the steps that depend on them",
+    note = "add `#[derive(serde::Serialize, serde::Deserialize)]` to it, and to the types it is made of"
+)]
+pub trait Stored: Serialize + DeserializeOwned + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stored for T {}
+
+/// How a type is written and read.
+///
+/// Generated code names the bound `Stored` once per type, where it makes the codec; all else goes through the codec. A
+/// missing derive is then one error, however many steps use the type.
+#[derive(Debug)]
+pub struct Codec<T> {
+    pub(super) encode: fn(&T) -> Result<Box<RawValue>, EncodeError>,
+    pub(super) decode: fn(&RawValue) -> Result<T, Misfit>,
+}
+
+/// The codec of a type.
+pub fn codec<T: Stored>() -> Codec<T> {
+    Codec {
+        encode: encode::<T>,
+        decode: decode::<T>,
+    }
+}
+
+/// The codec of a list, for which the element's bound is enough.
+pub fn vec_codec<T: Stored>() -> Codec<Vec<T>> {
+    Codec {
+        encode: encode::<Vec<T>>,
+        decode: decode::<Vec<T>>,
+    }
+}
+
+/// The codecs of an element and of a list of them, from one mention of the bound.
+pub fn list_codecs<T: Stored>() -> (Codec<T>, Codec<Vec<T>>) {
+    (codec(), vec_codec())
+}
+
+/// The codec of a flow's input; the bound is the one on [`Flow::Input`].
+pub fn input_codec<F: Flow>() -> Codec<F::Input> {
+    codec()
+}

@@ -1,0 +1,140 @@
+//! The way from a slot to a parameter, each with its own sentence for a type that does not fit.
+//!
+//! Every function has the parameter's type first and is called with it as a generic argument, so that rustc underlines
+//! exactly that type.
+
+use super::{
+    map_source::MapSource,
+    slot::{FromSlot, Required},
+};
+use crate::context::StepContext;
+
+/// The types of an `input` parameter.
+#[diagnostic::on_unimplemented(
+    message = "the flow's input is `{In}`, but this parameter takes `{Self}`",
+    label = "expected `{In}` or `&{In}`"
+)]
+pub trait TakesInput<'s, In>: Sized {
+    /// Fills the parameter.
+    fn take(slot: &'s mut Required<In>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, In, P: FromSlot<'s, Required<In>>> TakesInput<'s, In> for P {
+    fn take(slot: &'s mut Required<In>) -> P {
+        P::from_slot(slot)
+    }
+}
+
+/// Fills an `input` parameter.
+pub fn input<'s, P, In>(slot: &'s mut Required<In>) -> P
+where
+    P: TakesInput<'s, In>,
+{
+    P::take(slot)
+}
+
+/// The types of an `item` parameter whose list type the macro can't see through.
+#[diagnostic::on_unimplemented(
+    message = "this map step gets one `{Item}` at a time, but its `item` parameter takes `{Self}`",
+    label = "expected `{Item}` or `&{Item}`"
+)]
+pub trait TakesItem<'s, Item>: Sized {
+    /// Fills the parameter.
+    fn take(slot: &'s mut Required<Item>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, Item, P: FromSlot<'s, Required<Item>>> TakesItem<'s, Item> for P {
+    fn take(slot: &'s mut Required<Item>) -> P {
+        P::from_slot(slot)
+    }
+}
+
+/// Fills an `item` parameter whose list type the macro can't see through.
+pub fn item<'s, P, L>(slot: &'s mut Required<L::Item>) -> P
+where
+    L: MapSource,
+    P: TakesItem<'s, L::Item>,
+{
+    P::take(slot)
+}
+
+/// The types of a `ctx` parameter.
+#[diagnostic::on_unimplemented(
+    message = "a `ctx` parameter takes `&StepContext`, not `{Self}`",
+    label = "expected `&StepContext` or `StepContext`"
+)]
+pub trait TakesCtx<'a>: Sized {
+    /// Fills the parameter.
+    fn take(ctx: &'a StepContext) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a> TakesCtx<'a> for &'a StepContext {
+    fn take(ctx: &'a StepContext) -> Self {
+        ctx
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a> TakesCtx<'a> for StepContext {
+    fn take(ctx: &'a StepContext) -> Self {
+        ctx.clone()
+    }
+}
+
+/// Fills a `ctx` parameter.
+pub fn ctx<'a, P: TakesCtx<'a>>(ctx: &'a StepContext) -> P {
+    P::take(ctx)
+}
+
+/// The types of a `state` parameter taken by reference.
+#[diagnostic::on_unimplemented(
+    message = "the flow's state is `{S}`, but this parameter takes `{Self}`",
+    label = "expected `&{S}`"
+)]
+pub trait TakesState<'a, S>: Sized {
+    /// Fills the parameter.
+    fn take(state: &'a S) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, S> TakesState<'a, S> for &'a S {
+    fn take(state: &'a S) -> Self {
+        state
+    }
+}
+
+/// Fills a `state` parameter taken by reference.
+pub fn state<'a, P, S>(state: &'a S) -> P
+where
+    P: TakesState<'a, S>,
+{
+    P::take(state)
+}
+
+/// The types of a `state` parameter taken by value.
+#[diagnostic::on_unimplemented(
+    message = "a `state` parameter taken by value needs the flow's state, `{S}`, and needs it to be `Clone`; this one takes `{Self}`",
+    label = "take `&{S}`, or derive `Clone` on it"
+)]
+pub trait TakesStateByValue<S>: Sized {
+    /// Fills the parameter.
+    fn take(state: &S) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<S: Clone> TakesStateByValue<S> for S {
+    fn take(state: &S) -> Self {
+        state.clone()
+    }
+}
+
+/// Fills a `state` parameter taken by value.
+pub fn state_by_value<P, S>(state: &S) -> P
+where
+    P: TakesStateByValue<S>,
+{
+    P::take(state)
+}

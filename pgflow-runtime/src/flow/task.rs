@@ -1,0 +1,240 @@
+//! What the worker hands to a step.
+
+use std::collections::BTreeMap;
+
+use pgflow_definition::{StepDefinition, StepKind};
+use serde_json::value::RawValue;
+
+use super::{
+    DecodeError, StepError,
+    decode::{Misfit, decode_object},
+    map_source::MapSource,
+    slot::{Required, Skippable},
+    stored::{Codec, Stored, codec},
+};
+use crate::context::StepContext;
+
+/// One claimed task: the JSON that its handler's parameters are read from.
+#[derive(Debug)]
+pub struct Task<'a> {
+    step: &'a StepDefinition<'static>,
+    input: &'a RawValue,
+    flow_input: Option<&'a RawValue>,
+    dependencies: BTreeMap<&'a str, &'a RawValue>,
+    ctx: StepContext,
+}
+
+impl<'a> Task<'a> {
+    /// `input` and `flow_input` are the columns of the claim; the names of the completed dependencies are read here, once.
+    pub fn new(
+        step: &'a StepDefinition<'static>,
+        input: &'a RawValue,
+        flow_input: Option<&'a RawValue>,
+        ctx: StepContext,
+    ) -> Result<Self, StepError> {
+        let dependencies = if step.kind == StepKind::Single && !step.depends_on.is_empty() {
+            decode_object(input)
+                .map_err(|misfit| unreadable("the outputs of the dependencies", misfit))?
+        } else {
+            BTreeMap::new()
+        };
+        Ok(Self {
+            step,
+            input,
+            flow_input,
+            dependencies,
+            ctx,
+        })
+    }
+
+    /// The attempt.
+    pub fn ctx(&self) -> &StepContext {
+        &self.ctx
+    }
+
+    /// The flow's input.
+    #[doc(hidden)]
+    pub fn input<T>(&self, codec: &Codec<T>) -> Result<Required<T>, StepError> {
+        let is_own_input = self.step.kind == StepKind::Single && self.step.depends_on.is_empty();
+        let json = if is_own_input {
+            Some(self.input)
+        } else {
+            self.flow_input
+        };
+        required("the flow's input", json, codec)
+    }
+
+    /// The element of a map step.
+    #[doc(hidden)]
+    pub fn item<T>(&self, codec: &Codec<T>) -> Result<Required<T>, StepError> {
+        required("the element (`item`)", Some(self.input), codec)
+    }
+
+    /// The element of a map step over a list whose element type only the type checker knows.
+    #[doc(hidden)]
+    pub fn item_of<L>(&self) -> Result<Required<L::Item>, StepError>
+    where
+        L: MapSource,
+        L::Item: Stored,
+    {
+        self.item(&codec())
+    }
+
+    /// The output of a dependency that is always there.
+    #[doc(hidden)]
+    pub fn required<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Required<T>, StepError> {
+        let what = format!("the output of dependency `{slug}`");
+        required(&what, self.dependencies.get(slug).copied(), codec)
+    }
+
+    /// The output of a dependency that may have been skipped.
+    #[doc(hidden)]
+    pub fn skippable<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Skippable<T>, StepError> {
+        let read = |json: &&RawValue| {
+            (codec.decode)(json)
+                .map_err(|misfit| unreadable(&format!("the output of dependency `{slug}`"), misfit))
+        };
+        self.dependencies
+            .get(slug)
+            .map(read)
+            .transpose()
+            .map(Skippable)
+    }
+}
+
+fn required<T>(
+    what: &str,
+    json: Option<&RawValue>,
+    codec: &Codec<T>,
+) -> Result<Required<T>, StepError> {
+    json.ok_or_else(Misfit::absent)
+        .and_then(|json| (codec.decode)(json))
+        .map(Required::new)
+        .map_err(|misfit| unreadable(what, misfit))
+}
+
+/// The same text would not fit the next time either.
+fn unreadable(what: &str, misfit: Misfit) -> StepError {
+    StepError::permanent(DecodeError::new(what, misfit))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pgflow_definition::{Condition, SkipMode, StepOptions};
+    use sqlx::postgres::PgPoolOptions;
+    use tokio::time::Instant;
+    use tokio_util::sync::CancellationToken;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{context::Attempt, flow::slot::FromSlot};
+
+    fn step(kind: StepKind, depends_on: &'static [&'static str]) -> StepDefinition<'static> {
+        StepDefinition {
+            slug: "report",
+            kind,
+            depends_on,
+            options: StepOptions::default(),
+            condition: Condition::default(),
+            when_unmet: SkipMode::Skip,
+            when_exhausted: SkipMode::Fail,
+            needs_flow_input: true,
+        }
+    }
+
+    fn context() -> StepContext {
+        StepContext::new(Attempt {
+            run_id: Uuid::nil(),
+            flow_slug: "audit",
+            step_slug: "report",
+            task_index: 0,
+            attempt: 1,
+            max_attempts: 3,
+            message_id: 1,
+            read_count: 1,
+            enqueued_at: chrono::Utc::now(),
+            deadline: Instant::now() + Duration::from_mins(1),
+            cancelled: CancellationToken::new(),
+            pool: PgPoolOptions::new()
+                .connect_lazy("postgres://unused")
+                .expect("a valid URL"),
+        })
+    }
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).expect("JSON")
+    }
+
+    fn take<T>(mut slot: Required<T>) -> T {
+        T::from_slot(&mut slot)
+    }
+
+    #[tokio::test]
+    async fn dependencies_are_read_by_slug() {
+        let step = step(StepKind::Single, &["parse", "licences", "inspect"]);
+        let input = raw(r#"{"parse":[1,2],"licences":null}"#);
+        let task = Task::new(&step, input, Some(raw("7")), context()).expect("an object");
+
+        assert_eq!(
+            take(task.required("parse", &codec::<Vec<u8>>()).expect("fits")),
+            [1, 2]
+        );
+        assert_eq!(take(task.input(&codec::<u8>()).expect("fits")), 7);
+        let absent = task.skippable("inspect", &codec::<u8>()).expect("absent");
+        assert_eq!(absent.0, None);
+        let null = task
+            .skippable("licences", &codec::<Option<u8>>())
+            .expect("fits");
+        assert_eq!(null.0, Some(None), "null is an output, not an absence");
+    }
+
+    #[tokio::test]
+    async fn the_input_of_a_single_root_step_is_the_flow_input() {
+        let step = step(StepKind::Single, &[]);
+        let task = Task::new(&step, raw("[1]"), None, context()).expect("no dependencies");
+        assert_eq!(take(task.input(&codec::<Vec<u8>>()).expect("fits")), [1]);
+    }
+
+    #[tokio::test]
+    async fn a_map_step_has_an_element_and_the_flow_input_apart() {
+        for depends_on in [&[][..], &["parse"]] {
+            let step = step(StepKind::Map, depends_on);
+            let task = Task::new(&step, raw("1"), Some(raw("[1,2]")), context()).expect("fits");
+            assert_eq!(take(task.item(&codec::<u8>()).expect("fits")), 1);
+            assert_eq!(take(task.input(&codec::<Vec<u8>>()).expect("fits")), [1, 2]);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_does_not_fit_fails_for_good_and_is_not_quoted() {
+        let step = step(StepKind::Single, &["parse"]);
+        let task = Task::new(&step, raw(r#"{"parse":{"a":"hunter2"}}"#), None, context())
+            .expect("an object");
+
+        let error = task
+            .required("parse", &codec::<BTreeMap<String, u8>>())
+            .expect_err("not a number");
+        assert!(error.is_permanent());
+        assert_eq!(
+            error.message(),
+            "the output of dependency `parse`: at `a`: invalid type (a string), expected u8 (line 1, column 14)"
+        );
+        let error = task.required("other", &codec::<u8>()).expect_err("absent");
+        assert_eq!(
+            error.message(),
+            "the output of dependency `other`: it is missing"
+        );
+        let error = task.input(&codec::<u8>()).expect_err("absent");
+        assert_eq!(error.message(), "the flow's input: it is missing");
+
+        let error =
+            Task::new(&step, raw("\"hunter2\""), None, context()).expect_err("not an object");
+        assert!(error.is_permanent());
+        assert_eq!(
+            error.message(),
+            "the outputs of the dependencies: invalid type (a string), expected a map (line 1, column 9)"
+        );
+    }
+}

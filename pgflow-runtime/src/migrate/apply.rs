@@ -1,0 +1,140 @@
+//! The transaction that brings a database up to date.
+
+use std::time::Duration;
+
+use pgflow_migrations::{Migration, PROTOCOL_VERSION};
+use sqlx::{Connection, PgConnection, PgPool};
+
+use super::{
+    error::MigrateError,
+    functions, history, lock, pgmq, plan, privilege,
+    report::{AppliedMigration, MigrateReport},
+    session,
+    source::{Source, digest},
+};
+
+/// Creates the schema and the two tables of the bookkeeping.
+pub(super) const BOOKKEEPING: &str = include_str!("sql/bookkeeping.sql");
+
+pub(super) async fn run(
+    pool: &PgPool,
+    source: &Source,
+    lock_wait: Duration,
+) -> Result<MigrateReport, MigrateError> {
+    let mut connection = session::connect(pool).await?;
+    session::require_server_version(&mut connection).await?;
+    let mut transaction = session::begin(&mut connection).await?;
+    lock::acquire(&mut transaction, lock_wait).await?;
+    let report = migrate(&mut transaction, pool, source).await?;
+    transaction
+        .commit()
+        .await
+        .map_err(MigrateError::doing("committing"))?;
+    connection
+        .close()
+        .await
+        .map_err(MigrateError::doing("closing the connection"))?;
+    Ok(report)
+}
+
+async fn migrate(
+    transaction: &mut PgConnection,
+    pool: &PgPool,
+    source: &Source,
+) -> Result<MigrateReport, MigrateError> {
+    // Read first: a database that must not be touched does not get PGMQ either.
+    let history = history::read(transaction).await?;
+    let pending = plan::pending(source, &history)?;
+    if !history.schema_exists {
+        privilege::require_create(transaction, "pgflow").await?;
+    }
+    let (pgmq, installed_pgmq) = pgmq::ensure(transaction, pool).await?;
+    if !history.exists {
+        sqlx::raw_sql(BOOKKEEPING)
+            .execute(&mut *transaction)
+            .await
+            .map_err(MigrateError::doing("creating the bookkeeping tables"))?;
+    }
+
+    let mut report = MigrateReport {
+        from_version: history.level(),
+        to_version: history.level(),
+        migrations: Vec::new(),
+        functions: Vec::new(),
+        dropped_functions: Vec::new(),
+        pgmq,
+        installed_pgmq,
+        protocol_version: None,
+    };
+    for migration in pending {
+        apply(transaction, migration).await?;
+        report.to_version = migration.version;
+        report.migrations.push(AppliedMigration {
+            version: migration.version,
+            name: migration.name.to_owned(),
+        });
+    }
+    if let Some(wanted) = source.wanted_functions() {
+        let changes = functions::bring_up_to_date(transaction, wanted, &history.functions).await?;
+        report.functions = changes.applied;
+        report.dropped_functions = changes.dropped;
+        report.protocol_version = set_protocol_version(transaction).await?;
+    }
+    Ok(report)
+}
+
+async fn apply(
+    transaction: &mut PgConnection,
+    migration: &'static Migration,
+) -> Result<(), MigrateError> {
+    let Migration { version, name, sql } = *migration;
+    tracing::info!(version, name, "applying migration");
+    sqlx::raw_sql(sql)
+        .execute(&mut *transaction)
+        .await
+        .map_err(|source| {
+            let what = format!("migration {version:04}_{name}");
+            MigrateError::changing(what, source, |source| MigrateError::Migration {
+                version,
+                name,
+                line: line_of(&source, sql),
+                source,
+            })
+        })?;
+    sqlx::query("insert into pgflow.schema_migrations (version, name, digest) values ($1, $2, $3)")
+        .bind(version)
+        .bind(name)
+        .bind(digest(sql))
+        .execute(transaction)
+        .await
+        .map_err(MigrateError::doing("recording a migration"))?;
+    Ok(())
+}
+
+/// Sets it where it differs; says what it is now set to.
+async fn set_protocol_version(transaction: &mut PgConnection) -> Result<Option<i32>, MigrateError> {
+    sqlx::query_scalar(
+        "update pgflow.installation set protocol_version = $1
+         where protocol_version is distinct from $1
+         returning protocol_version",
+    )
+    .bind(PROTOCOL_VERSION)
+    .fetch_optional(transaction)
+    .await
+    .map_err(MigrateError::doing("setting the protocol version"))
+}
+
+/// The line of a file that an error of the database points at.
+pub(super) fn line_of(error: &sqlx::Error, sql: &str) -> Option<usize> {
+    use sqlx::postgres::{PgDatabaseError, PgErrorPosition};
+
+    let error = error
+        .as_database_error()?
+        .try_downcast_ref::<PgDatabaseError>()?;
+    let PgErrorPosition::Original(position) = error.position()? else {
+        return None;
+    };
+    // Positions count characters from 1.
+    let before = sql.chars().take(position.saturating_sub(1));
+    Some(before.filter(|character| *character == '\n').count() + 1)
+}

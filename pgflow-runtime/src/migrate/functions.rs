@@ -1,0 +1,127 @@
+//! Brings the functions up to date: changed ones applied, superseded ones dropped, each name used once.
+
+use pgflow_migrations::Function;
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::{
+    apply::line_of,
+    error::MigrateError,
+    history::{LiveFunctions, RecordedFunction, live_functions},
+    plan,
+    source::digest,
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) applied: Vec<String>,
+    pub(super) dropped: Vec<String>,
+}
+
+pub(super) async fn bring_up_to_date(
+    transaction: &mut PgConnection,
+    functions: &'static [Function],
+    recorded: &[RecordedFunction],
+) -> Result<Changes, MigrateError> {
+    // Looked up after the numbered files: they may have dropped some.
+    let before = live_functions(transaction).await?;
+    let changed = plan::changed_functions(functions, recorded, &before);
+    for function in &changed {
+        apply(transaction, function).await?;
+    }
+    let mut done = Changes::default();
+    let after = live_functions(transaction).await?;
+    for superseded in plan::superseded(functions, recorded, &before, &after) {
+        drop_function(transaction, &superseded.signature).await?;
+        done.dropped.push(superseded.signature.clone());
+    }
+    for gone in plan::gone_functions(functions, recorded) {
+        forget(transaction, &gone.name).await?;
+    }
+    let live = live_functions(transaction).await?;
+    for function in functions {
+        the_only_signature(&live, function.name)?;
+    }
+    for function in changed {
+        record(
+            transaction,
+            function,
+            the_only_signature(&live, function.name)?,
+        )
+        .await?;
+        done.applied.push(function.name.to_owned());
+    }
+    Ok(done)
+}
+
+async fn apply(
+    transaction: &mut PgConnection,
+    function: &'static Function,
+) -> Result<(), MigrateError> {
+    let Function { name, sql } = *function;
+    tracing::debug!(name, "applying function");
+    sqlx::raw_sql(sql)
+        .execute(transaction)
+        .await
+        .map_err(|source| {
+            let line = line_of(&source, sql);
+            MigrateError::Function { name, line, source }
+        })?;
+    Ok(())
+}
+
+async fn drop_function(
+    transaction: &mut PgConnection,
+    signature: &str,
+) -> Result<(), MigrateError> {
+    tracing::info!(signature, "dropping function");
+    // The signature is the server's own spelling of a function that exists, quoted where it has to be.
+    sqlx::raw_sql(AssertSqlSafe(format!("drop function {signature}")))
+        .execute(transaction)
+        .await
+        .map_err(|source| {
+            let what = format!("dropping {signature}");
+            MigrateError::changing(what, source, |source| MigrateError::Drop {
+                signature: signature.to_owned(),
+                source,
+            })
+        })?;
+    Ok(())
+}
+
+fn the_only_signature<'a>(live: &'a LiveFunctions, name: &str) -> Result<&'a str, MigrateError> {
+    match live.get(name).map_or(&[][..], Vec::as_slice) {
+        [only] => Ok(only),
+        found => Err(MigrateError::NotOneFunction {
+            name: name.to_owned(),
+            found: found.to_vec(),
+        }),
+    }
+}
+
+async fn record(
+    transaction: &mut PgConnection,
+    function: &Function,
+    signature: &str,
+) -> Result<(), MigrateError> {
+    sqlx::query(
+        "insert into pgflow.schema_functions (name, signature, digest) values ($1, $2, $3)
+         on conflict (name) do update
+         set signature = excluded.signature, digest = excluded.digest, applied_at = excluded.applied_at",
+    )
+    .bind(function.name)
+    .bind(signature)
+    .bind(digest(function.sql))
+    .execute(transaction)
+    .await
+    .map_err(MigrateError::doing("recording a function"))?;
+    Ok(())
+}
+
+async fn forget(transaction: &mut PgConnection, name: &str) -> Result<(), MigrateError> {
+    sqlx::query("delete from pgflow.schema_functions where name = $1")
+        .bind(name)
+        .execute(transaction)
+        .await
+        .map_err(MigrateError::doing("forgetting a function"))?;
+    Ok(())
+}

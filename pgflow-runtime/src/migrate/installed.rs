@@ -1,0 +1,117 @@
+//! Whether a database is ready for a worker or a client of this release.
+
+use pgflow_migrations::{LATEST_VERSION, PROTOCOL_VERSION};
+use sqlx::PgConnection;
+
+/// What a database that is ready says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Installed {
+    /// The newest migration.
+    pub version: i32,
+    /// `production` or `local`.
+    pub environment: String,
+}
+
+/// Why a database is not ready.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotReadyError {
+    /// pgflow was never installed there.
+    #[error(
+        "the database has no pgflow; expected migration {code}; run `pgflow migrate` (or call `pgflow::migrate`)"
+    )]
+    NotInstalled {
+        /// The newest migration that this program contains.
+        code: i32,
+    },
+
+    /// The database needs migrations.
+    #[error(
+        "the database is at migration {database}; expected migration {code}; \
+         run `pgflow migrate` (or call `pgflow::migrate`) of this release"
+    )]
+    DatabaseOlder {
+        /// The newest migration that the database records.
+        database: i32,
+        /// The newest migration that this program contains.
+        code: i32,
+    },
+
+    /// The database was migrated by a newer release.
+    #[error(
+        "the database is at migration {database}, this program knows migrations up to {code}; expected a program at \
+         least as new as its database; update pgflow (or its command: `pgflow status` shows what is installed)"
+    )]
+    DatabaseNewer {
+        /// The newest migration that the database records.
+        database: i32,
+        /// The newest migration that this program contains.
+        code: i32,
+    },
+
+    /// The functions of the database speak another protocol than this program.
+    #[error(
+        "the database speaks protocol {database}; expected protocol {code}; \
+         run `pgflow migrate` when it is older, update pgflow when it is newer"
+    )]
+    Protocol {
+        /// The protocol that the database records.
+        database: i32,
+        /// The protocol that this program speaks.
+        code: i32,
+    },
+
+    /// The question could not be asked.
+    #[error(
+        "reading pgflow's installation failed; expected a database that can be reached, \
+         and a role with usage on schema pgflow and select on its tables"
+    )]
+    Database(#[from] sqlx::Error),
+}
+
+/// Asks whether a program of this release can work with the database; changes nothing, and never migrates.
+pub async fn check_installed(connection: &mut PgConnection) -> Result<Installed, NotReadyError> {
+    let recorded: bool = sqlx::query_scalar(
+        "select exists (
+             select from pg_catalog.pg_class relation
+             join pg_catalog.pg_namespace schema on schema.oid = relation.relnamespace
+             where schema.nspname = 'pgflow' and relation.relname = 'schema_migrations'
+         )",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    if !recorded {
+        return Err(NotReadyError::NotInstalled {
+            code: LATEST_VERSION,
+        });
+    }
+    let database: i32 =
+        sqlx::query_scalar("select coalesce(max(version), 0) from pgflow.schema_migrations")
+            .fetch_one(&mut *connection)
+            .await?;
+    check_version(database)?;
+    let (protocol, environment): (i32, String) =
+        sqlx::query_as("select protocol_version, environment from pgflow.installation")
+            .fetch_one(connection)
+            .await?;
+    if protocol != PROTOCOL_VERSION {
+        return Err(NotReadyError::Protocol {
+            database: protocol,
+            code: PROTOCOL_VERSION,
+        });
+    }
+    Ok(Installed {
+        version: database,
+        environment,
+    })
+}
+
+fn check_version(database: i32) -> Result<(), NotReadyError> {
+    let code = LATEST_VERSION;
+    match database.cmp(&code) {
+        std::cmp::Ordering::Less => Err(NotReadyError::DatabaseOlder { database, code }),
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(NotReadyError::DatabaseNewer { database, code }),
+    }
+}

@@ -1,0 +1,79 @@
+use std::fmt;
+
+use serde::Serialize;
+
+use super::pgmq::PgmqState;
+
+/// What a migration changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MigrateReport {
+    /// The newest migration before; 0 for a blank database.
+    pub from_version: i32,
+    /// The newest migration now.
+    pub to_version: i32,
+    /// The migrations that were applied.
+    pub migrations: Vec<AppliedMigration>,
+    /// The functions that were created or replaced.
+    pub functions: Vec<String>,
+    /// The signatures of functions that were dropped.
+    pub dropped_functions: Vec<String>,
+    /// What is there of PGMQ.
+    pub pgmq: PgmqState,
+    /// Whether PGMQ was installed now.
+    pub installed_pgmq: bool,
+    /// The protocol version that was set, when it was another one before.
+    pub protocol_version: Option<i32>,
+}
+
+/// A numbered migration, by number and name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AppliedMigration {
+    /// Its number.
+    pub version: i32,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for AppliedMigration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}_{}", self.version, self.name)
+    }
+}
+
+impl MigrateReport {
+    /// Whether nothing had to be done.
+    pub fn is_unchanged(&self) -> bool {
+        self.migrations.is_empty()
+            && self.functions.is_empty()
+            && self.dropped_functions.is_empty()
+            && !self.installed_pgmq
+            && self.protocol_version.is_none()
+    }
+}
+
+/// A few lines for people.
+impl fmt::Display for MigrateReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_unchanged() {
+            return write!(f, "up to date at migration {}", self.to_version);
+        }
+        if self.installed_pgmq {
+            writeln!(f, "installed PGMQ ({})", self.pgmq)?;
+        }
+        for migration in &self.migrations {
+            writeln!(f, "applied {migration}")?;
+        }
+        if !self.functions.is_empty() {
+            writeln!(f, "applied {} functions", self.functions.len())?;
+        }
+        for signature in &self.dropped_functions {
+            writeln!(f, "dropped {signature}")?;
+        }
+        if let Some(version) = self.protocol_version {
+            writeln!(f, "set the protocol version to {version}")?;
+        }
+        write!(f, "now at migration {}", self.to_version)
+    }
+}

@@ -1,0 +1,55 @@
+
+do $record$
+declare
+    v_before jsonb := pg_catalog.current_setting('pgflow.signatures_before')::jsonb;
+    v_known jsonb := '{functions}';
+    v_signature text;
+    v_wrong text;
+begin
+    foreach v_signature in array array(
+        select recorded.signature
+        from pgflow.schema_functions recorded
+        join (
+            {live_functions}
+        ) live on live.signature = recorded.signature
+        where not v_known ? recorded.name
+            or exists (
+                select from (
+                    {live_functions}
+                ) other
+                where other.name = recorded.name and other.signature <> recorded.signature and not v_before ? other.signature
+            )
+        order by recorded.name
+    ) loop
+        execute 'drop function ' || v_signature;
+    end loop;
+    delete from pgflow.schema_functions where not v_known ? name;
+
+    select pg_catalog.string_agg(known.name, ', ') into v_wrong
+    from pg_catalog.jsonb_each_text(v_known) known (name, digest)
+    where (
+        select count(*)
+        from (
+            {live_functions}
+        ) live
+        where live.name = known.name
+    ) <> 1;
+    if v_wrong is not null then
+        raise exception 'functions of schema pgflow exist more than once: %', v_wrong
+            using hint = 'Drop those that are not part of pgflow.';
+    end if;
+
+    insert into pgflow.schema_functions as recorded (name, signature, digest)
+    select known.name, live.signature, known.digest
+    from pg_catalog.jsonb_each_text(v_known) known (name, digest)
+    join (
+        {live_functions}
+    ) live using (name)
+    on conflict (name) do update
+    set signature = excluded.signature, digest = excluded.digest, applied_at = excluded.applied_at
+    where (recorded.signature, recorded.digest) <> (excluded.signature, excluded.digest);
+
+    update pgflow.installation set protocol_version = {protocol}
+    where protocol_version is distinct from {protocol};
+end
+$record$;

@@ -1,0 +1,321 @@
+//! What Postgres answers when a call does not succeed.
+
+use std::fmt;
+
+use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
+
+/// The rule that a function of schema `pgflow` found broken: one variant per SQLSTATE of class `PF`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RefusalCode {
+    /// `PF001`: no such flow.
+    UnknownFlow,
+    /// `PF002`: no such run.
+    UnknownRun,
+    /// `PF003`: no such step, or no such task.
+    UnknownTask,
+    /// `PF004`: a slug, the graph or an option of a definition is invalid.
+    InvalidDefinition,
+    /// `PF005`: the flow does not take this input.
+    InvalidInput,
+    /// `PF006`: a queue name belongs to somebody else.
+    QueueCollision,
+    /// `PF007`: the worker is unknown, stopped or deprecated.
+    UnknownWorker,
+    /// `PF008`: a claim could not hide all of its messages.
+    VisibilityNotSet,
+    /// `PF009`: an argument is out of its bounds.
+    InvalidArgument,
+    /// `PF010`: a queue name is too long.
+    QueueNameTooLong,
+    /// `PF011`: the flow or the database does not support the call.
+    NotSupported,
+    /// `PF012`: rows contradict each other.
+    BrokenInvariant,
+}
+
+impl RefusalCode {
+    const ALL: [Self; 12] = [
+        Self::UnknownFlow,
+        Self::UnknownRun,
+        Self::UnknownTask,
+        Self::InvalidDefinition,
+        Self::InvalidInput,
+        Self::QueueCollision,
+        Self::UnknownWorker,
+        Self::VisibilityNotSet,
+        Self::InvalidArgument,
+        Self::QueueNameTooLong,
+        Self::NotSupported,
+        Self::BrokenInvariant,
+    ];
+
+    /// The SQLSTATE.
+    pub const fn sqlstate(self) -> &'static str {
+        match self {
+            Self::UnknownFlow => "PF001",
+            Self::UnknownRun => "PF002",
+            Self::UnknownTask => "PF003",
+            Self::InvalidDefinition => "PF004",
+            Self::InvalidInput => "PF005",
+            Self::QueueCollision => "PF006",
+            Self::UnknownWorker => "PF007",
+            Self::VisibilityNotSet => "PF008",
+            Self::InvalidArgument => "PF009",
+            Self::QueueNameTooLong => "PF010",
+            Self::NotSupported => "PF011",
+            Self::BrokenInvariant => "PF012",
+        }
+    }
+
+    fn from_sqlstate(sqlstate: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|code| code.sqlstate() == sqlstate)
+    }
+}
+
+/// A function of schema `pgflow` refused a call.
+///
+/// Says all that Postgres said, so it has no source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    code: RefusalCode,
+    message: String,
+    hint: Option<String>,
+    constraint: Option<String>,
+}
+
+impl Refusal {
+    /// Which rule was broken.
+    pub fn code(&self) -> RefusalCode {
+        self.code
+    }
+
+    /// What is wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// How to put it right.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// The constraint that was violated, where the function names one.
+    pub fn constraint(&self) -> Option<&str> {
+        self.constraint.as_deref()
+    }
+
+    fn from_database(error: &dyn DatabaseError) -> Option<Self> {
+        Some(Self {
+            code: RefusalCode::from_sqlstate(&error.code()?)?,
+            message: error.message().to_owned(),
+            hint: error
+                .try_downcast_ref::<PgDatabaseError>()
+                .and_then(PgDatabaseError::hint)
+                .map(ToOwned::to_owned),
+            constraint: error.constraint().map(ToOwned::to_owned),
+        })
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code.sqlstate())?;
+        self.hint
+            .iter()
+            .try_for_each(|hint| write!(f, "; hint: {hint}"))
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// A call into the database did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// A function of schema `pgflow` refused the call: read [`Refusal::hint`].
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The database could not be reached, or answered with an error that is not one of pgflow's: see the source.
+    #[error("the database call failed")]
+    Database(#[source] sqlx::Error),
+}
+
+impl From<sqlx::Error> for CallError {
+    fn from(error: sqlx::Error) -> Self {
+        match error.as_database_error().and_then(Refusal::from_database) {
+            Some(refusal) => Self::Refused(refusal),
+            None => Self::Database(error),
+        }
+    }
+}
+
+/// What to do about a call that did not succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorClass {
+    /// The connection or the server is at fault: the same call may succeed later.
+    Transient,
+    /// The values that were sent are at fault: they will never be accepted.
+    Data,
+    /// The run or task is not there (any more).
+    Gone,
+    /// This process closed its pool: no call will succeed again.
+    PoolClosed,
+    /// Anything else: rights, a missing function, a broken invariant, a foreign trigger.
+    Other,
+}
+
+impl CallError {
+    /// The refusal's code, when pgflow refused.
+    pub fn refusal(&self) -> Option<RefusalCode> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.code),
+            Self::Database(_) => None,
+        }
+    }
+
+    pub(crate) fn class(&self) -> ErrorClass {
+        match self {
+            Self::Refused(refusal) => match refusal.code {
+                RefusalCode::UnknownRun | RefusalCode::UnknownTask => ErrorClass::Gone,
+                // Another session holds a message for a moment; nothing was changed.
+                RefusalCode::VisibilityNotSet => ErrorClass::Transient,
+                _ => ErrorClass::Other,
+            },
+            Self::Database(error) => classify(error),
+        }
+    }
+
+    pub(crate) fn is_transient(&self) -> bool {
+        self.class() == ErrorClass::Transient
+    }
+}
+
+fn classify(error: &sqlx::Error) -> ErrorClass {
+    match error {
+        sqlx::Error::Database(error) => error
+            .code()
+            .map_or(ErrorClass::Other, |code| classify_sqlstate(&code)),
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::WorkerCrashed => ErrorClass::Transient,
+        sqlx::Error::Encode(_) => ErrorClass::Data,
+        sqlx::Error::PoolClosed => ErrorClass::PoolClosed,
+        _ => ErrorClass::Other,
+    }
+}
+
+fn classify_sqlstate(sqlstate: &str) -> ErrorClass {
+    match sqlstate {
+        // Lock not available; a replica that is being promoted.
+        "55P03" | "25006" => ErrorClass::Transient,
+        // A value larger than `jsonb` can hold.
+        "54000" => ErrorClass::Data,
+        _ => match sqlstate.get(..2) {
+            // Connection, rollback (deadlock, serialisation), resources, operator intervention, system.
+            Some("08" | "40" | "53" | "57" | "58") => ErrorClass::Transient,
+            // Data: text or JSON that Postgres can't store.
+            Some("22") => ErrorClass::Data,
+            _ => ErrorClass::Other,
+        },
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A database error with nothing but a SQLSTATE.
+    #[derive(Debug)]
+    struct Sqlstate(&'static str);
+
+    impl fmt::Display for Sqlstate {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl std::error::Error for Sqlstate {}
+
+    impl DatabaseError for Sqlstate {
+        fn message(&self) -> &'static str {
+            "the message"
+        }
+
+        fn code(&self) -> Option<std::borrow::Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn as_error(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn std::error::Error + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> sqlx::error::ErrorKind {
+            sqlx::error::ErrorKind::Other
+        }
+    }
+
+    pub(crate) fn sqlstate(code: &'static str) -> CallError {
+        sqlx::Error::Database(Box::new(Sqlstate(code))).into()
+    }
+
+    #[test]
+    fn every_code_is_found_by_its_sqlstate() {
+        for code in RefusalCode::ALL {
+            assert_eq!(sqlstate(code.sqlstate()).refusal(), Some(code));
+        }
+        assert_eq!(sqlstate("PF099").refusal(), None);
+    }
+
+    #[test]
+    fn a_refusal_says_message_code_and_hint() {
+        let refusal = Refusal {
+            code: RefusalCode::UnknownFlow,
+            message: "flow `a` is unknown".to_owned(),
+            hint: Some("start a worker for it first".to_owned()),
+            constraint: None,
+        };
+        assert_eq!(
+            refusal.to_string(),
+            "flow `a` is unknown (PF001); hint: start a worker for it first"
+        );
+    }
+
+    #[test]
+    fn errors_are_classified_by_what_helps() {
+        for (code, class) in [
+            ("08006", ErrorClass::Transient),
+            ("40P01", ErrorClass::Transient),
+            ("57P01", ErrorClass::Transient),
+            ("53300", ErrorClass::Transient),
+            ("55P03", ErrorClass::Transient),
+            ("22P05", ErrorClass::Data),
+            ("54000", ErrorClass::Data),
+            ("PF002", ErrorClass::Gone),
+            ("PF003", ErrorClass::Gone),
+            ("PF008", ErrorClass::Transient),
+            ("PF012", ErrorClass::Other),
+            ("42501", ErrorClass::Other),
+        ] {
+            assert_eq!(sqlstate(code).class(), class, "{code}");
+        }
+        let lost = CallError::from(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()));
+        assert!(lost.is_transient());
+        assert_eq!(
+            CallError::from(sqlx::Error::PoolClosed).class(),
+            ErrorClass::PoolClosed
+        );
+    }
+}

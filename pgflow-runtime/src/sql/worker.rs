@@ -1,0 +1,112 @@
+//! The worker's own rows.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::CallError;
+
+/// What a worker serves, as its row says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Registration<'a> {
+    pub(crate) worker_id: Uuid,
+    pub(crate) function_name: &'a str,
+    pub(crate) flow_slug: &'a str,
+    /// None: every step of the flow.
+    pub(crate) step_slug: Option<&'a str>,
+    pub(crate) queue_name: &'a str,
+    /// The steps whose tasks come with the flow's input.
+    pub(crate) flow_input_steps: &'a [&'a str],
+}
+
+/// When and why a worker function was taken out of service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Disabled {
+    pub(crate) since: Option<DateTime<Utc>>,
+    pub(crate) reason: Option<String>,
+}
+
+/// Whether the function is out of service; a function that is not tracked yet is not.
+pub(crate) async fn disabled(
+    executor: impl PgExecutor<'_>,
+    function_name: &str,
+) -> Result<Option<Disabled>, CallError> {
+    let row: Option<(Option<DateTime<Utc>>, Option<String>)> = sqlx::query_as(
+        "select disabled_at, disabled_reason from pgflow.worker_functions \
+         where function_name = $1 and not enabled",
+    )
+    .bind(function_name)
+    .fetch_optional(executor)
+    .await?;
+    Ok(row.map(|(since, reason)| Disabled { since, reason }))
+}
+
+/// Makes the function known, so that it can be listed, fenced and enabled.
+pub(crate) async fn track_worker_function(
+    executor: impl PgExecutor<'_>,
+    function_name: &str,
+) -> Result<(), CallError> {
+    sqlx::query("select pgflow.track_worker_function(function_name => $1)")
+        .bind(function_name)
+        .execute(executor)
+        .await?;
+    Ok(())
+}
+
+/// Inserts the worker's row; its first heartbeat is now.
+pub(crate) async fn register_worker(
+    executor: impl PgExecutor<'_>,
+    registration: &Registration<'_>,
+) -> Result<(), CallError> {
+    sqlx::query(
+        "select pgflow.register_worker(worker_id => $1, function_name => $2, flow_slug => $3, step_slug => $4, \
+                queue_name => $5, flow_input_steps => $6)",
+    )
+    .bind(registration.worker_id)
+    .bind(registration.function_name)
+    .bind(registration.flow_slug)
+    .bind(registration.step_slug)
+    .bind(registration.queue_name)
+    .bind(registration.flow_input_steps)
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Says that the worker lives; returns whether it is deprecated and should drain.
+///
+/// # Errors
+///
+/// `PF007` when the worker's row is gone, or marked stopped.
+pub(crate) async fn worker_heartbeat(
+    executor: impl PgExecutor<'_>,
+    worker_id: Uuid,
+) -> Result<bool, CallError> {
+    Ok(
+        sqlx::query_scalar("select pgflow.worker_heartbeat(worker_id => $1)")
+            .bind(worker_id)
+            .fetch_one(executor)
+            .await?,
+    )
+}
+
+/// Says that the worker has stopped and claims nothing any more.
+pub(crate) async fn mark_worker_stopped(
+    executor: impl PgExecutor<'_>,
+    worker_id: Uuid,
+) -> Result<(), CallError> {
+    sqlx::query("select pgflow.mark_worker_stopped(worker_id => $1)")
+        .bind(worker_id)
+        .execute(executor)
+        .await?;
+    Ok(())
+}
+
+/// `production` or `local`.
+pub(crate) async fn environment(executor: impl PgExecutor<'_>) -> Result<String, CallError> {
+    Ok(
+        sqlx::query_scalar("select environment from pgflow.installation")
+            .fetch_one(executor)
+            .await?,
+    )
+}

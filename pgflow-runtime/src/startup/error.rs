@@ -1,0 +1,143 @@
+//! Why a worker did not start.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use pgflow_definition::Problem;
+
+use crate::{
+    migrate::{MigrateError, NotReadyError},
+    sql::{CallError, Refusal, RefusalCode},
+    worker::OptionProblem,
+};
+
+/// Why a worker did not start. Nothing was left behind in the database.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartupError {
+    /// The definition breaks rules; the database was not asked. Each problem says how to put it right.
+    #[error("the definition of flow `{flow}` is invalid:{}", Lines(problems))]
+    InvalidDefinition {
+        /// The flow's slug.
+        flow: String,
+        /// All that is wrong.
+        problems: Vec<Problem>,
+    },
+    /// Options are out of their bounds; the database was not asked.
+    #[error("the worker's options are invalid:{}", Lines(problems))]
+    InvalidOptions {
+        /// All that is wrong.
+        problems: Vec<OptionProblem>,
+    },
+    /// The database can't be reached: check that it runs, the URL, and that the pool has a free connection.
+    #[error(
+        "can't connect to the database; check that it runs, and host, role and database of the pool"
+    )]
+    Connect(#[source] sqlx::Error),
+    /// The migrations of the database are not those of this release: the source names both and the command to run.
+    #[error(transparent)]
+    NotReady(#[from] NotReadyError),
+    /// The database was to be migrated first, and could not be.
+    #[error("the database could not be migrated")]
+    Migrate(#[from] MigrateError),
+    /// The database holds another definition under this slug. Give the new one a slug of its own: a slug stands for one shape for good.
+    #[error(
+        "the database has another definition of {0}\ngive the changed flow a slug of its own, such as `#[flow(slug = \"{slug}_v2\", ..)]`, \
+         and let workers of the old build finish its runs",
+        slug = .0.flow
+    )]
+    ShapeMismatch(Mismatch),
+    /// The database routes the steps to other queues. Give the new definition a slug of its own.
+    #[error(
+        "the database has other queues for {0}\ngive the changed flow a slug of its own, such as `#[flow(slug = \"{slug}_v2\", ..)]`, \
+         and let workers of the old build finish its runs",
+        slug = .0.flow
+    )]
+    RoutingMismatch(Mismatch),
+    /// A queue that the flow needs belongs to somebody else: choose another slug, or see the hint.
+    #[error("a queue of the flow is not free: {0}")]
+    QueueCollision(Refusal),
+    /// An operator, or work that could not be done, took the worker's function out of service.
+    #[error(transparent)]
+    FunctionDisabled(#[from] FunctionDisabled),
+    /// The database refused the definition or the worker: read the hint.
+    #[error("the database refused the worker: {0}")]
+    Refused(Refusal),
+    /// A database call failed while the worker started; start it again.
+    #[error(
+        "the database failed while the worker was starting; start it again when the cause is gone"
+    )]
+    Database(#[source] sqlx::Error),
+}
+
+impl From<CallError> for StartupError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused(refusal) if refusal.code() == RefusalCode::QueueCollision => {
+                Self::QueueCollision(refusal)
+            }
+            CallError::Refused(refusal) => Self::Refused(refusal),
+            CallError::Database(error) => Self::Database(error),
+        }
+    }
+}
+
+impl From<sqlx::Error> for StartupError {
+    fn from(error: sqlx::Error) -> Self {
+        CallError::from(error).into()
+    }
+}
+
+/// How a definition in the database differs from the one in the code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mismatch {
+    /// The flow's slug.
+    pub flow: String,
+    /// One line per difference.
+    pub differences: Vec<String>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "flow `{}`:{}", self.flow, Lines(&self.differences))
+    }
+}
+
+/// A worker function is out of service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FunctionDisabled {
+    /// The function's name.
+    pub function_name: String,
+    /// Since when.
+    pub since: Option<DateTime<Utc>>,
+    /// Why, as it was stored.
+    pub reason: Option<String>,
+}
+
+impl fmt::Display for FunctionDisabled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "worker function `{}` is disabled", self.function_name)?;
+        if let Some(since) = self.since {
+            write!(f, " since {}", since.format("%Y-%m-%d %H:%M:%S UTC"))?;
+        }
+        write!(
+            f,
+            " ({}); deal with the reason, then run `pgflow workers enable {}`",
+            self.reason.as_deref().unwrap_or("no reason was given"),
+            self.function_name
+        )
+    }
+}
+
+impl std::error::Error for FunctionDisabled {}
+
+/// Each on a line of its own, below what was said before.
+struct Lines<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Lines<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|line| write!(f, "\n  {line}"))
+    }
+}

@@ -1,0 +1,131 @@
+//! Runs one attempt of one task.
+
+use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout_at};
+use tracing::{error, warn};
+
+use super::Shared;
+use crate::{
+    context::{Attempt, StepContext},
+    flow::{StepError, Task},
+    sql::{claim::ClaimedTask, complete::AttemptKey, fail::Failure},
+};
+
+/// How long after its timeout an attempt counts as stalled: then the database hands the task to somebody else.
+const STALLED_AFTER: Duration = Duration::from_secs(30);
+
+/// The most that Postgres can keep in one `jsonb` value.
+const MAX_OUTPUT: usize = 0x0FFF_FFFF;
+
+/// An attempt that has ended, to be recorded.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) key: AttemptKey,
+    /// Until when the attempt can be the current one.
+    pub(crate) current_until: Instant,
+    pub(crate) result: Result<Box<RawValue>, Failure>,
+}
+
+/// Calls the handler of a step and returns its output, or why there is none; nothing that a handler does leaves this function.
+pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask) -> Finished {
+    let definition = shared.handlers.definition();
+    let step_slug = definition.steps[step_index].slug;
+    let deadline = Instant::now() + claimed.timeout;
+    let cancelled = shared.stop.child_token();
+    let ctx = StepContext::new(Attempt {
+        run_id: claimed.run_id,
+        flow_slug: definition.slug,
+        step_slug,
+        task_index: claimed.task_index,
+        attempt: claimed.attempt,
+        max_attempts: claimed.max_attempts,
+        message_id: claimed.message_id,
+        read_count: claimed.read_count,
+        enqueued_at: claimed.enqueued_at,
+        deadline,
+        cancelled: cancelled.clone(),
+        pool: shared.pool.clone(),
+    });
+
+    // A handler that is dropped, here or by an aborted shutdown, can't tell what it spawned; its token does.
+    let dropped = cancelled.drop_guard();
+    // The block makes sure that the handler's future is also dropped where a panic is caught.
+    let call = async { timeout_at(deadline, call(shared, step_index, &claimed, ctx)).await };
+    let result = match AssertUnwindSafe(call).catch_unwind().await {
+        Ok(Ok(result)) => {
+            dropped.disarm();
+            result.and_then(check_size)
+        }
+        Ok(Err(_elapsed)) => Err(StepError::from(format!(
+            "the attempt timed out after {} s; raise the step's `timeout`, or do less in one task",
+            claimed.timeout.as_secs()
+        ))),
+        Err(panic) => Err(StepError::from(format!(
+            "the handler panicked: {}",
+            panic_message(&*panic)
+        ))),
+    };
+    Finished {
+        key: AttemptKey {
+            run_id: claimed.run_id,
+            step_slug,
+            task_index: claimed.task_index,
+            attempt: claimed.attempt,
+        },
+        current_until: deadline + STALLED_AFTER,
+        result: result.map_err(|error| failure(&error, &claimed)),
+    }
+}
+
+async fn call(
+    shared: &Shared,
+    step_index: usize,
+    claimed: &ClaimedTask,
+    ctx: StepContext,
+) -> Result<Box<RawValue>, StepError> {
+    let step = &shared.handlers.definition().steps[step_index];
+    let task = Task::new(step, &claimed.input, claimed.flow_input.as_deref(), ctx)?;
+    match shared.handlers.call(step_index, &task) {
+        Some(output) => output.await,
+        None => Err(StepError::permanent(format!(
+            "step `{}` has no handler; expected one per step of the definition",
+            step.slug
+        ))),
+    }
+}
+
+fn check_size(output: Box<RawValue>) -> Result<Box<RawValue>, StepError> {
+    let size = output.get().len();
+    if size <= MAX_OUTPUT {
+        return Ok(output);
+    }
+    Err(StepError::permanent(format!(
+        "the step's output has {size} bytes, Postgres can store {MAX_OUTPUT}; keep large data elsewhere and return where it lies"
+    )))
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("the panic has no message")
+}
+
+fn failure(error: &StepError, claimed: &ClaimedTask) -> Failure {
+    let message = error.message();
+    let retryable = !error.is_permanent();
+    if retryable && claimed.attempt < claimed.max_attempts {
+        warn!(error = %message, max_attempts = claimed.max_attempts, "attempt failed, another one follows");
+    } else {
+        error!(error = %message, max_attempts = claimed.max_attempts, "attempt failed, and no other follows");
+    }
+    Failure {
+        message,
+        retry_delay: error.retry_delay(),
+        retryable,
+    }
+}

@@ -1,0 +1,362 @@
+use std::sync::Mutex;
+
+use serde_json::value::to_raw_value;
+use tokio::task::yield_now;
+use uuid::Uuid;
+
+use super::*;
+use crate::{
+    flow::BoxFuture,
+    sql::{
+        CallError,
+        complete::{Completed, CompletionOutcome},
+        error::tests::sqlstate,
+        fail::Failure,
+    },
+    worker::{recorder, wakeup::Wakeup},
+};
+
+type Answer = Result<bool, CallError>;
+/// Answers the nth call, which is about these tasks: whether it made others ready.
+type Script = dyn Fn(usize, &[i32]) -> Answer + Send + Sync;
+
+#[derive(Debug, PartialEq)]
+enum Call {
+    /// The tasks of a batch.
+    Complete(Vec<i32>),
+    /// The task, and whether another attempt follows.
+    Fail(i32, bool),
+}
+
+/// A database that remembers what it was asked, and answers as the test says.
+struct Fake {
+    calls: Mutex<Vec<(Duration, Call)>>,
+    answer: Box<Script>,
+    takes: Duration,
+    started: Instant,
+}
+
+impl Fake {
+    fn remember(&self, call: Call) -> usize {
+        let mut calls = self.calls.lock().unwrap();
+        calls.push((self.started.elapsed(), call));
+        calls.len()
+    }
+}
+
+impl recorder::Calls for Arc<Fake> {
+    fn complete<'a>(
+        &'a self,
+        outputs: &'a [recorder::Output<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>> {
+        let tasks: Vec<i32> = outputs.iter().map(|(key, _)| key.task_index).collect();
+        Box::pin(async move {
+            let nth = self.remember(Call::Complete(tasks.clone()));
+            sleep(self.takes).await;
+            let made_ready = (self.answer)(nth, &tasks)?;
+            let completed = (0..tasks.len()).map(|item| Completed {
+                item,
+                outcome: CompletionOutcome::Completed,
+                made_ready,
+            });
+            Ok(completed.collect())
+        })
+    }
+
+    fn fail<'a>(
+        &'a self,
+        key: &'a AttemptKey,
+        failure: &'a Failure,
+    ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
+        Box::pin(async move {
+            let nth = self.remember(Call::Fail(key.task_index, failure.retryable));
+            sleep(self.takes).await;
+            (self.answer)(nth, &[key.task_index])?;
+            Ok(Some(
+                if failure.retryable {
+                    "queued"
+                } else {
+                    "failed"
+                }
+                .to_owned(),
+            ))
+        })
+    }
+}
+
+struct Bench {
+    fake: Arc<Fake>,
+    busy: Busy,
+    wakeup: Wakeup,
+    sender: mpsc::Sender<Finished>,
+    running: tokio::task::JoinHandle<()>,
+}
+
+impl Bench {
+    fn new(answer: impl Fn(usize, &[i32]) -> Answer + Send + Sync + 'static) -> Self {
+        Self::slow(Duration::ZERO, answer)
+    }
+
+    fn slow(
+        takes: Duration,
+        answer: impl Fn(usize, &[i32]) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let fake = Arc::new(Fake {
+            calls: Mutex::default(),
+            answer: Box::new(answer),
+            takes,
+            started: Instant::now(),
+        });
+        let (sender, receiver) = mpsc::channel(1000);
+        let busy = Busy::default();
+        let wakeup = Wakeup::default();
+        let recorder = Recorder::new(Arc::clone(&fake), wakeup.clone());
+        let completer = Completer::new(recorder, receiver, busy.clone());
+        Self {
+            fake,
+            busy,
+            wakeup,
+            sender,
+            running: tokio::spawn(completer.run()),
+        }
+    }
+
+    fn send(&self, task_index: i32, result: Result<Box<RawValue>, Failure>) {
+        let finished = Finished {
+            key: AttemptKey {
+                run_id: Uuid::nil(),
+                step_slug: "inspect",
+                task_index,
+                attempt: 1,
+            },
+            current_until: Instant::now() + Duration::from_secs(90),
+            result,
+        };
+        self.sender.try_send(finished).unwrap();
+    }
+
+    fn output(&self, task_index: i32) {
+        self.send(task_index, Ok(to_raw_value("output").unwrap()));
+    }
+
+    fn failure(&self, task_index: i32) {
+        let failure = Failure {
+            message: "down".to_owned(),
+            retry_delay: None,
+            retryable: true,
+        };
+        self.send(task_index, Err(failure));
+    }
+
+    /// Lets everything be recorded; returns the calls with their times.
+    async fn end(self) -> Vec<(Duration, Call)> {
+        drop(self.sender);
+        self.running.await.unwrap();
+        std::mem::take(&mut self.fake.calls.lock().unwrap())
+    }
+}
+
+fn calls(timed: Vec<(Duration, Call)>) -> Vec<Call> {
+    timed.into_iter().map(|(_, call)| call).collect()
+}
+
+fn at(milliseconds: u64, tasks: impl IntoIterator<Item = i32>) -> (Duration, Call) {
+    (
+        Duration::from_millis(milliseconds),
+        Call::Complete(tasks.into_iter().collect()),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_output_of_an_idle_worker_does_not_wait() {
+    let bench = Bench::new(|_, _| Ok(false));
+    bench.output(0);
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(bench.end().await, [at(0, [0])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_output_waits_for_running_handlers_but_not_for_long() {
+    let bench = Bench::new(|_, _| Ok(false));
+    let running = bench.busy.enter();
+    yield_now().await;
+    bench.output(0);
+    sleep(Duration::from_millis(4)).await;
+    bench.output(1);
+    sleep(Duration::from_millis(4)).await;
+    bench.output(2);
+    drop(running);
+    assert_eq!(bench.end().await, [at(5, [0, 1]), at(8, [2])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_running_handler_ends_the_wait() {
+    let bench = Bench::new(|_, _| Ok(false));
+    let running = bench.busy.enter();
+    yield_now().await;
+    bench.output(0);
+    sleep(Duration::from_millis(2)).await;
+    drop(running);
+    bench.output(1);
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(bench.end().await, [at(2, [0, 1])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_gathers_during_a_call_is_the_next_batch() {
+    let bench = Bench::slow(Duration::from_millis(50), |_, _| Ok(false));
+    bench.output(0);
+    sleep(Duration::from_millis(1)).await;
+    let _running = bench.busy.enter();
+    for task in 1..=3 {
+        bench.output(task);
+    }
+    assert_eq!(bench.end().await, [at(0, [0]), at(50, [1, 2, 3])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_at_most_100_items() {
+    let bench = Bench::new(|_, _| Ok(false));
+    for task in 0..250 {
+        bench.output(task);
+    }
+    assert_eq!(
+        bench.end().await,
+        [at(0, 0..100), at(0, 100..200), at(0, 200..250)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_outputs_make_small_batches() {
+    let bench = Bench::new(|_, _| Ok(false));
+    let large = "x".repeat(3 * 1024 * 1024);
+    for task in 0..4 {
+        bench.send(task, Ok(to_raw_value(&large).unwrap()));
+    }
+    assert_eq!(bench.end().await, [at(0, 0..3), at(0, [3])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_never_fails_an_attempt() {
+    let bench = Bench::new(|nth, _| {
+        if nth <= 20 {
+            Err(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()).into())
+        } else {
+            Ok(false)
+        }
+    });
+    bench.output(0);
+    bench.output(1);
+    let timed = bench.end().await;
+    let (last, _) = timed[20];
+    assert!(
+        last > Duration::from_mins(1) && last < Duration::from_secs(100),
+        "{last:?}"
+    );
+    let calls = calls(timed);
+    assert_eq!(calls.len(), 21);
+    assert!(calls.iter().all(|call| *call == Call::Complete(vec![0, 1])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_batch_is_recorded_one_by_one() {
+    let bench = Bench::new(|_, tasks| {
+        if tasks.contains(&1) {
+            Err(sqlstate("22P05"))
+        } else {
+            Ok(false)
+        }
+    });
+    for task in 0..3 {
+        bench.output(task);
+    }
+    let calls = calls(bench.end().await);
+    assert_eq!(calls[0], Call::Complete(vec![0, 1, 2]));
+    for expected in [
+        Call::Complete(vec![0]),
+        Call::Complete(vec![1]),
+        Call::Complete(vec![2]),
+        // It alone, and for good: the same output would be refused again.
+        Call::Fail(1, false),
+    ] {
+        assert!(calls[1..].contains(&expected), "{expected:?} in {calls:?}");
+    }
+    assert_eq!(calls.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_result_of_a_task_that_is_gone_is_dropped() {
+    let bench = Bench::new(|_, tasks| {
+        if tasks.contains(&0) {
+            Err(sqlstate("PF003"))
+        } else {
+            Ok(false)
+        }
+    });
+    bench.output(0);
+    bench.output(1);
+    assert_eq!(
+        calls(bench.end().await),
+        [
+            Call::Complete(vec![0, 1]),
+            Call::Complete(vec![0]),
+            Call::Complete(vec![1])
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_unknown_origin_is_retried_while_the_attempt_is_current() {
+    let bench = Bench::new(|_, _| Err(sqlstate("42501")));
+    bench.output(0);
+    let timed = bench.end().await;
+    let (last, _) = timed[timed.len() - 1];
+    assert!(
+        last >= Duration::from_secs(90) && last < Duration::from_secs(97),
+        "{last:?}"
+    );
+    assert!(
+        timed
+            .iter()
+            .all(|(_, call)| *call == Call::Complete(vec![0]))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_recorded_one_by_one_beside_the_batches() {
+    let bench = Bench::slow(Duration::from_millis(50), |_, _| Ok(false));
+    bench.failure(0);
+    bench.output(1);
+    bench.failure(2);
+    bench.output(3);
+    let mut timed = bench.end().await;
+    timed.sort_by_key(|(time, call)| (*time, matches!(call, Call::Fail(..))));
+    let fail = |time, task| (Duration::from_millis(time), Call::Fail(task, true));
+    assert_eq!(timed, [at(0, [1, 3]), fail(0, 0), fail(50, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_recorded_although_connections_are_lost() {
+    let bench = Bench::new(|nth, _| {
+        if nth <= 3 {
+            Err(sqlstate("57P01"))
+        } else {
+            Ok(false)
+        }
+    });
+    bench.failure(0);
+    assert_eq!(calls(bench.end().await), [const { Call::Fail(0, true) }; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ready_tasks_wake_the_claimer() {
+    for made_ready in [false, true] {
+        let bench = Bench::new(move |_, _| Ok(made_ready));
+        let wakeup = bench.wakeup.clone();
+        bench.output(0);
+        bench.end().await;
+        let start = Instant::now();
+        wakeup.sleep(Duration::from_secs(10)).await;
+        assert_eq!(start.elapsed() == Duration::ZERO, made_ready);
+    }
+}

@@ -1,0 +1,127 @@
+//! Runs attempts side by side, up to the worker's concurrency.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::{
+    sync::mpsc,
+    task::{JoinError, JoinSet},
+    time::{Instant, timeout_at},
+};
+use tracing::{Instrument, error, info_span, warn};
+
+use super::{
+    Shared,
+    attempt::{self, Finished},
+};
+use crate::sql::claim::ClaimedTask;
+
+#[derive(Debug)]
+pub(crate) struct Executor {
+    shared: Arc<Shared>,
+    /// One per slot in use: a slot is free again when its result was handed over.
+    running: JoinSet<()>,
+    busy: Busy,
+    finished: mpsc::Sender<Finished>,
+}
+
+impl Executor {
+    pub(crate) fn new(shared: Arc<Shared>, busy: Busy, finished: mpsc::Sender<Finished>) -> Self {
+        Self {
+            shared,
+            running: JoinSet::new(),
+            busy,
+            finished,
+        }
+    }
+
+    /// Waits until a slot is free; returns how many are.
+    pub(crate) async fn free_slots(&mut self) -> usize {
+        let concurrency = self.shared.options.concurrency;
+        while let Some(ended) = self.running.try_join_next() {
+            check(ended);
+        }
+        while self.running.len() >= concurrency {
+            if let Some(ended) = self.running.join_next().await {
+                check(ended);
+            }
+        }
+        concurrency - self.running.len()
+    }
+
+    /// Starts an attempt; its result goes to the completer.
+    pub(crate) fn start(&mut self, step_index: usize, task: ClaimedTask) {
+        let span = info_span!(
+            "pgflow.task",
+            run_id = %task.run_id,
+            step = task.step_slug,
+            task_index = task.task_index,
+            attempt = task.attempt
+        );
+        let shared = Arc::clone(&self.shared);
+        let finished = self.finished.clone();
+        let busy = self.busy.enter();
+        let run = async move {
+            let result = attempt::run(&shared, step_index, task).await;
+            // Before the result is sent: who receives it must not wait for a handler that has ended.
+            drop(busy);
+            if finished.send(result).await.is_err() {
+                error!(
+                    "the attempt's result could not be recorded; stall recovery will repeat the task"
+                );
+            }
+        };
+        self.running.spawn(run.instrument(span));
+    }
+
+    /// Lets running attempts end until the deadline, then drops those that still run.
+    pub(crate) async fn drain(mut self, deadline: Instant) {
+        let all_ended = async {
+            while let Some(ended) = self.running.join_next().await {
+                check(ended);
+            }
+        };
+        if timeout_at(deadline, all_ended).await.is_err() {
+            warn!(
+                tasks = self.running.len(),
+                "handlers still ran at the end of the shutdown timeout and were dropped; stall recovery will repeat their tasks"
+            );
+            self.running.shutdown().await;
+        }
+    }
+}
+
+fn check(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        error!(%error, "an attempt ended without a result; stall recovery will repeat the task");
+    }
+}
+
+/// How many handlers run right now.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Busy(Arc<AtomicUsize>);
+
+/// One running handler.
+#[derive(Debug)]
+pub(crate) struct BusyGuard(Arc<AtomicUsize>);
+
+impl Busy {
+    pub(crate) fn enter(&self) -> BusyGuard {
+        self.0.fetch_add(1, Ordering::Release);
+        BusyGuard(Arc::clone(&self.0))
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+}
+
+impl Drop for BusyGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}

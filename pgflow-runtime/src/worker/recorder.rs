@@ -1,0 +1,188 @@
+//! Records results: many outputs in one call, or a single result until it is recorded or has lost its meaning.
+
+use std::{error::Error, sync::Arc};
+
+use serde_json::value::RawValue;
+use sqlx::PgPool;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
+use tracing::{debug, error, info, warn};
+
+use super::{attempt::Finished, wakeup::Wakeup};
+use crate::{
+    flow::{BoxFuture, StepError},
+    sql::{
+        CallError,
+        complete::{AttemptKey, Completed, CompletionOutcome, complete_tasks},
+        error::ErrorClass,
+        fail::{Failure, fail_task},
+        retry::Backoff,
+    },
+};
+
+/// An output and the attempt that returned it.
+pub(crate) type Output<'a> = (&'a AttemptKey, &'a RawValue);
+
+/// The two calls that a recorder makes.
+pub(crate) trait Calls: Send + Sync + 'static {
+    fn complete<'a>(
+        &'a self,
+        outputs: &'a [Output<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>>;
+
+    /// Returns the task's status after the failure.
+    fn fail<'a>(
+        &'a self,
+        key: &'a AttemptKey,
+        failure: &'a Failure,
+    ) -> BoxFuture<'a, Result<Option<String>, CallError>>;
+}
+
+impl Calls for PgPool {
+    fn complete<'a>(
+        &'a self,
+        outputs: &'a [Output<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>> {
+        Box::pin(complete_tasks(self, outputs))
+    }
+
+    fn fail<'a>(
+        &'a self,
+        key: &'a AttemptKey,
+        failure: &'a Failure,
+    ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
+        Box::pin(fail_task(self, key, failure))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Recorder<C> {
+    calls: C,
+    wakeup: Wakeup,
+    /// Single results take turns, so that a burst of failures does not take the whole pool.
+    turn: Semaphore,
+}
+
+impl<C: Calls> Recorder<C> {
+    pub(crate) fn new(calls: C, wakeup: Wakeup) -> Arc<Self> {
+        Arc::new(Self {
+            calls,
+            wakeup,
+            turn: Semaphore::new(1),
+        })
+    }
+
+    /// Records outputs in one call; all or none.
+    pub(crate) async fn complete(&self, outputs: &[Output<'_>]) -> Result<(), CallError> {
+        let completed = self.calls.complete(outputs).await?;
+        debug!(tasks = outputs.len(), "outputs recorded");
+        for item in &completed {
+            let Some((key, _)) = outputs.get(item.item) else {
+                error!(
+                    item = item.item,
+                    "the database answered for an item that was not sent"
+                );
+                continue;
+            };
+            match item.outcome {
+                CompletionOutcome::Completed => {}
+                CompletionOutcome::Failed => error!(
+                    run_id = %key.run_id, step = key.step_slug,
+                    "the output is not the list that a map step needs, the run has failed"
+                ),
+                CompletionOutcome::Stale => stale(key),
+            }
+        }
+        if completed.iter().any(|item| item.made_ready) {
+            self.wakeup.wake();
+        }
+        Ok(())
+    }
+
+    /// Records a failed attempt.
+    async fn fail(&self, key: &AttemptKey, failure: &Failure) -> Result<(), CallError> {
+        match self.calls.fail(key, failure).await?.as_deref() {
+            // Another attempt follows, after a delay.
+            Some("queued") => {}
+            // Steps that go on without this one may be ready now.
+            Some("failed" | "skipped") => self.wakeup.wake(),
+            _ => stale(key),
+        }
+        Ok(())
+    }
+
+    /// Records one result alone, and does not rest before it is recorded or nobody waits for it any more.
+    pub(crate) async fn insist(&self, mut finished: Finished) {
+        let mut backoff = Backoff::database();
+        loop {
+            let Err(error) = self.try_alone(&finished).await else {
+                return;
+            };
+            let key = &finished.key;
+            match (error.class(), &finished.result) {
+                // The handler succeeded, but what it returned can't be stored, now or later.
+                (ErrorClass::Data, Ok(_)) => {
+                    let failure = unstorable(error);
+                    error!(
+                        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index,
+                        error = %failure.message, "attempt failed, and no other follows"
+                    );
+                    finished.result = Err(failure);
+                }
+                (ErrorClass::Gone, _) => {
+                    info!(run_id = %key.run_id, step = key.step_slug, %error, "the task is gone, its result is dropped");
+                    return;
+                }
+                (ErrorClass::PoolClosed | ErrorClass::Data, _) => return give_up(key, &error),
+                // By then the task was given to another attempt, and this one's result would be ignored.
+                (ErrorClass::Other, _) if Instant::now() >= finished.current_until => {
+                    return give_up(key, &error);
+                }
+                (ErrorClass::Transient | ErrorClass::Other, _) => {
+                    let delay = backoff.next_delay();
+                    warn!(
+                        run_id = %key.run_id, step = key.step_slug, ?delay, error = &error as &dyn Error,
+                        "a result could not be recorded, it is tried again"
+                    );
+                    sleep(delay).await;
+                }
+            }
+        }
+    }
+
+    async fn try_alone(&self, finished: &Finished) -> Result<(), CallError> {
+        // The semaphore is never closed, so this is a permit.
+        let _turn = self.turn.acquire().await;
+        match &finished.result {
+            Ok(output) => self.complete(&[(&finished.key, output)]).await,
+            Err(failure) => self.fail(&finished.key, failure).await,
+        }
+    }
+}
+
+fn unstorable(error: CallError) -> Failure {
+    Failure {
+        message: format!(
+            "the step's output can't be stored: {}",
+            StepError::from(error).message()
+        ),
+        retry_delay: None,
+        retryable: false,
+    }
+}
+
+fn stale(key: &AttemptKey) {
+    info!(
+        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
+        "the attempt is no longer the current one, its result is ignored"
+    );
+}
+
+fn give_up(key: &AttemptKey, error: &CallError) {
+    error!(
+        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
+        error = error as &dyn Error, "a result could not be recorded; stall recovery will repeat the task"
+    );
+}

@@ -1,0 +1,111 @@
+//! The life of a registered worker.
+
+use std::{error::Error, sync::Arc, time::Duration};
+
+use sqlx::PgPool;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout, timeout_at},
+};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument, info, warn};
+use uuid::Uuid;
+
+use super::{
+    WorkerError, claimer,
+    completer::Completer,
+    executor::{Busy, Executor},
+    handlers::Handlers,
+    heartbeat, maintenance,
+    options::WorkerOptions,
+    recorder::Recorder,
+    shutdown::Stop,
+    wakeup::Wakeup,
+};
+use crate::sql::worker::mark_worker_stopped;
+
+/// What a shutdown may take on top of its timeout: results of handlers that ended at the last moment still reach the database.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What the parts of one worker share.
+pub(crate) struct Shared {
+    pub(crate) pool: PgPool,
+    pub(crate) worker_id: Uuid,
+    pub(crate) queue_name: String,
+    pub(crate) handlers: Arc<dyn Handlers>,
+    pub(crate) options: WorkerOptions,
+    pub(crate) wakeup: Wakeup,
+    pub(crate) stop: Stop,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("worker_id", &self.worker_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Claims, runs and records until the worker is asked to stop; then drains. Dropping the future ends everything at once.
+pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
+    let (sender, receiver) = mpsc::channel(shared.options.concurrency);
+    let busy = Busy::default();
+    let recorder = Recorder::new(shared.pool.clone(), shared.wakeup.clone());
+    let completer = spawn(Completer::new(recorder, receiver, busy.clone()).run());
+    let background = [
+        spawn({
+            let shared = Arc::clone(&shared);
+            async move { heartbeat::run(&shared).await }
+        }),
+        spawn({
+            let shared = Arc::clone(&shared);
+            async move { maintenance::run(&shared).await }
+        }),
+    ];
+
+    let mut executor = Executor::new(Arc::clone(&shared), busy, sender);
+    claimer::run(&shared, &mut executor).await;
+
+    let deadline = shared.stop.deadline(shared.options.shutdown_timeout);
+    info!(timeout = ?deadline.saturating_duration_since(Instant::now()), "worker drains");
+    // Takes the executor: with it goes the last sender, and the completer ends when all is recorded.
+    executor.drain(deadline).await;
+    flush(completer, deadline).await;
+    drop(background);
+    mark_stopped(&shared).await;
+    let result = shared.stop.result();
+    info!(ok = result.is_ok(), "worker stopped");
+    result
+}
+
+fn spawn(part: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(part.in_current_span()))
+}
+
+async fn flush(completer: AbortOnDropHandle<()>, deadline: Instant) {
+    let deadline = deadline.max(Instant::now() + GRACE);
+    match timeout_at(deadline, completer).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            warn!(%error, "the completer ended early; stall recovery will repeat what it did not record");
+        }
+        Err(_elapsed) => {
+            warn!("results could not be recorded in time; stall recovery will repeat their tasks");
+        }
+    }
+}
+
+async fn mark_stopped(shared: &Shared) {
+    match timeout(GRACE, mark_worker_stopped(&shared.pool, shared.worker_id)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => warn!(
+            error = &error as &dyn Error,
+            "the worker could not be marked as stopped, its heartbeat will be missed"
+        ),
+        Err(_elapsed) => {
+            warn!(
+                "the worker could not be marked as stopped in time, its heartbeat will be missed"
+            );
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! How the parts of a worker are told to stop.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::WorkerError;
+
+/// Told once, seen by every part: stop claiming, and end within the shutdown timeout, counted from now.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop {
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    requested: CancellationToken,
+    since: OnceLock<Instant>,
+    fault: Mutex<Option<WorkerError>>,
+}
+
+impl Stop {
+    /// Asks for a graceful end.
+    pub(crate) fn request(&self) {
+        self.state.since.get_or_init(Instant::now);
+        self.state.requested.cancel();
+    }
+
+    /// Asks for a graceful end because the worker can't go on; the first fault is what the worker returns.
+    pub(crate) fn fail(&self, fault: WorkerError) {
+        self.fault().get_or_insert(fault);
+        self.request();
+    }
+
+    pub(crate) fn is_requested(&self) -> bool {
+        self.state.requested.is_cancelled()
+    }
+
+    pub(crate) async fn requested(&self) {
+        self.state.requested.cancelled().await;
+    }
+
+    /// Cancelled when the worker is asked to stop; cancelling it does not stop the worker.
+    pub(crate) fn child_token(&self) -> CancellationToken {
+        self.state.requested.child_token()
+    }
+
+    /// When handlers must have ended; counted from now while nobody asked for an end.
+    pub(crate) fn deadline(&self, timeout: Duration) -> Instant {
+        self.state.since.get().copied().unwrap_or_else(Instant::now) + timeout
+    }
+
+    /// The future's result, or None when it outlasts the deadline of a shutdown.
+    pub(crate) async fn within<T>(
+        &self,
+        timeout: Duration,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        let deadline_passed = async {
+            self.requested().await;
+            sleep_until(self.deadline(timeout)).await;
+        };
+        tokio::select! {
+            biased;
+            value = future => Some(value),
+            () = deadline_passed => None,
+        }
+    }
+
+    /// The future's result, or None when the worker is asked to stop before it comes.
+    pub(crate) async fn unless_requested<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        self.state.requested.run_until_cancelled(future).await
+    }
+
+    /// What the worker returns.
+    pub(crate) fn result(&self) -> Result<(), WorkerError> {
+        self.fault().take().map_or(Ok(()), Err)
+    }
+
+    fn fault(&self) -> std::sync::MutexGuard<'_, Option<WorkerError>> {
+        self.state
+            .fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// SIGTERM and ctrl-c.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// From here on the process does not end on these signals by itself.
+    #[cfg(unix)]
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    #[cfg(unix)]
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_deadline_is_counted_from_the_first_request() {
+        let stop = Stop::default();
+        stop.request();
+        let deadline = stop.deadline(TIMEOUT);
+        sleep(Duration::from_secs(5)).await;
+        stop.request();
+        assert_eq!(stop.deadline(TIMEOUT), deadline);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_in_progress_may_last_until_the_deadline() {
+        let stop = Stop::default();
+        let start = Instant::now();
+        stop.request();
+        let short = stop.within(TIMEOUT, sleep(Duration::from_secs(29))).await;
+        assert_eq!(short, Some(()));
+        assert_eq!(stop.within(TIMEOUT, pending::<()>()).await, None);
+        assert_eq!(start.elapsed().as_secs(), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_request_there_is_no_deadline() {
+        let stop = Stop::default();
+        let long = stop.within(TIMEOUT, sleep(Duration::from_hours(1))).await;
+        assert_eq!(long, Some(()));
+    }
+
+    #[tokio::test]
+    async fn the_first_fault_is_the_result() {
+        let stop = Stop::default();
+        stop.fail(WorkerError::Interrupted);
+        stop.fail(WorkerError::UnsupportedWork {
+            messages: Vec::new(),
+        });
+        assert!(stop.is_requested());
+        assert!(matches!(stop.result(), Err(WorkerError::Interrupted)));
+    }
+
+    #[tokio::test]
+    async fn a_handlers_token_does_not_stop_the_worker() {
+        let stop = Stop::default();
+        stop.child_token().cancel();
+        assert!(!stop.is_requested());
+        let token = stop.child_token();
+        stop.request();
+        assert!(token.is_cancelled());
+    }
+}

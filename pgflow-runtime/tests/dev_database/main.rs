@@ -1,0 +1,8 @@
+//! The development database: what it serves, and that nothing of it outlives its owner.
+#![cfg(unix)]
+
+mod kept;
+mod lifetime;
+mod owner;
+mod private;
+mod users;

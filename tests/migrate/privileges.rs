@@ -1,0 +1,66 @@
+use pgflow_runtime::migrate::{self, MigrateError, Migrator};
+
+use super::{TABLES, blank};
+
+#[tokio::test]
+async fn an_ordinary_role_that_owns_the_database_is_enough() {
+    let database = blank().await;
+    let role = format!("owner_of_{}", database.name);
+    let pool = database.pool_of_new_role(&role).await;
+    database
+        .run(format!(
+            "alter database {} owner to {role}; revoke all on schema public from public",
+            database.name
+        ))
+        .await;
+    assert!(!migrate::migrate(&pool).await.unwrap().is_unchanged());
+    assert!(migrate::migrate(&pool).await.unwrap().is_unchanged());
+    assert!(migrate::status(&pool).await.unwrap().is_current());
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_create_schemas_is_told_the_grant_to_run() {
+    let database = blank().await;
+    let role = format!("Stranger to {}", database.name);
+    let pool = database.pool_of_new_role(&role).await;
+
+    let refused = migrate::migrate(&pool).await.unwrap_err();
+    let MigrateError::CreateNotPermitted { grant, .. } = &refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(
+        grant,
+        &format!("grant create on database {} to \"{role}\"", database.name)
+    );
+    assert!(refused.to_string().contains(grant.as_str()));
+    assert_eq!(database.schemas().await, Vec::<String>::new());
+
+    database.run(grant.clone()).await;
+    migrate::migrate(&pool).await.unwrap();
+
+    // What is up to date needs no such privilege.
+    database
+        .run(
+            grant
+                .replace("grant", "revoke")
+                .replace(" to ", " from ")
+                .replace("Stranger from", "Stranger to"),
+        )
+        .await;
+    assert!(migrate::migrate(&pool).await.unwrap().is_unchanged());
+}
+
+#[tokio::test]
+async fn a_schema_made_for_the_role_needs_no_privilege_on_the_database() {
+    let database = blank().await;
+    let role = format!("tenant_of_{}", database.name);
+    migrate::migrate(&database.pool).await.unwrap();
+    database.run("drop schema pgflow cascade").await;
+    let pool = database.pool_of_new_role(&role).await;
+    database
+        .run(format!("create schema pgflow authorization {role}"))
+        .await;
+    let migrator = Migrator::new().with_files(&[TABLES], &[]);
+    assert_eq!(migrator.run(&pool).await.unwrap().to_version, 1);
+    assert!(migrator.run(&pool).await.unwrap().is_unchanged());
+}
