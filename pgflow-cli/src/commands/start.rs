@@ -22,7 +22,7 @@ pub(crate) struct Start {
     /// The flow.
     slug: String,
     /// The input: JSON, @FILE, or - for standard input.
-    #[arg(long, value_name = "JSON|@FILE|-")]
+    #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     input: String,
     /// The id of the run; when a run of this flow has it already, that run is returned and nothing is started.
     #[arg(long, value_name = "UUID")]

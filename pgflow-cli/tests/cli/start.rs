@@ -29,6 +29,7 @@ fn the_input_comes_from_the_argument_a_file_or_standard_input() {
     let path = format!("@{}", file.path().display());
     for (argument, stdin, expected) in [
         (r#"{"from": "argument"}"#, "", r#"{"from": "argument"}"#),
+        ("-5", "", "-5"),
         (path.as_str(), "", r#"{"from": "file"}"#),
         ("-", r#"{"from": "stdin"}"#, r#"{"from": "stdin"}"#),
     ] {

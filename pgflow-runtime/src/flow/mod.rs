@@ -32,4 +32,4 @@ pub use queues::{OneQueue, QueueModeMarker, QueuePerStep, StepQueued};
 pub use queues::{RunByFlowWorker, RunByStepWorker, StateOf};
 pub use step_error::{BoxError, StepError, StepResult};
 pub use task::Task;
-pub use traits::{BoxFuture, Flow, Handler, StepId};
+pub use traits::{BoxFuture, Flow, Handler, HandlerFuture, StepId};

@@ -70,16 +70,6 @@ impl<'a> Task<'a> {
         required("the element (`item`)", Some(self.input), codec)
     }
 
-    /// The element of a map step over a list whose element type only the type checker knows.
-    #[doc(hidden)]
-    pub fn item_of<L>(&self) -> Result<Required<L::Item>, StepError>
-    where
-        L: MapSource,
-        L::Item: Stored,
-    {
-        self.item(&codec())
-    }
-
     /// The output of a dependency that is always there.
     #[doc(hidden)]
     pub fn required<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Required<T>, StepError> {
@@ -100,6 +90,16 @@ impl<'a> Task<'a> {
             .transpose()
             .map(Skippable)
     }
+}
+
+/// The element of a map step over a list whose element type only the type checker knows.
+#[doc(hidden)]
+pub fn item_of<L>(task: &Task<'_>) -> Result<Required<L::Item>, StepError>
+where
+    L: MapSource,
+    L::Item: Stored,
+{
+    task.item(&codec())
 }
 
 fn required<T>(

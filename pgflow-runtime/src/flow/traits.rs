@@ -10,9 +10,11 @@ use super::{DecodeError, Outputs, QueueModeMarker, StepError, Task, stored::Stor
 /// A future that a table of functions can hold.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One step as the worker sees it: stored JSON in, JSON to store out.
-pub type Handler<S> =
-    for<'a> fn(&'a Task<'a>, &'a S) -> BoxFuture<'a, Result<Box<RawValue>, StepError>>;
+/// What a handler returns: JSON to store.
+pub type HandlerFuture<'a> = BoxFuture<'a, Result<Box<RawValue>, StepError>>;
+
+/// One step as the worker sees it.
+pub type Handler<S> = for<'a> fn(&'a Task<'a>, &'a S) -> HandlerFuture<'a>;
 
 /// Names one step of a flow. Implemented by the enum that `#[flow]` generates.
 pub trait StepId: Copy + Eq + Hash + Debug + Send + Sync + 'static {

@@ -11,8 +11,8 @@ pub use pgflow_definition::{
 pub use serde_json::value::RawValue;
 
 pub use super::{
-    BoxFuture, DecodeError, Flow, Handler, OneQueue, Outputs, QueuePerStep, StepError, StepId,
-    Task,
+    BoxFuture, DecodeError, Flow, Handler, HandlerFuture, OneQueue, Outputs, QueuePerStep,
+    StepError, StepId, Task,
     finish::{StepFailure, boxed, finish, poison},
     map_source::MapSource,
     slot::{FromSlot, Required, Skippable},
@@ -21,4 +21,5 @@ pub use super::{
         TakesCtx, TakesInput, TakesItem, TakesState, TakesStateByValue, ctx, input, item, state,
         state_by_value,
     },
+    task::item_of,
 };

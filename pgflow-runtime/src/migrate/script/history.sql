@@ -1,4 +1,3 @@
-
 do $check$
 declare
     v_newest int := (select coalesce(max(version), 0) from pgflow.schema_migrations);

@@ -136,7 +136,8 @@ fn quoted(types: &[&str]) -> String {
     types.join(", ")
 }
 
-/// Replaces `{name}` by its value, in one pass: a value may contain braces.
+/// Replaces `{name}` by its value, in one pass: a value may contain braces. One that stands alone at the start of its line
+/// is indented like it.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
@@ -144,17 +145,25 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
         let (before, from_brace) = rest.split_at(start);
         filled.push_str(before);
         let placeholder = from_brace.find('}').and_then(|end| {
-            let value = values
+            let (_, value) = values
                 .iter()
                 .find(|(name, _)| *name == &from_brace[1..end])?;
-            Some((value.1, end + 1))
+            Some((indented(value.trim_end(), &filled), end + 1))
         });
-        let (text, length) = placeholder.unwrap_or(("{", 1));
-        filled.push_str(text);
+        let (text, length) = placeholder.unwrap_or_else(|| ("{".to_owned(), 1));
+        filled.push_str(&text);
         rest = &from_brace[length..];
     }
     filled.push_str(rest);
     filled
+}
+
+fn indented(value: &str, before: &str) -> String {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    if line.is_empty() || !line.trim().is_empty() {
+        return value.to_owned();
+    }
+    value.replace('\n', &format!("\n{line}"))
 }
 
 #[cfg(test)]
@@ -165,6 +174,12 @@ mod tests {
     fn placeholders_are_replaced_once_and_other_braces_stay() {
         let filled = fill("a {x} b {y} '{}' {z}", &[("x", "{y}"), ("y", "2")]);
         assert_eq!(filled, "a {y} b 2 '{}' {z}");
+    }
+
+    #[test]
+    fn a_value_alone_on_its_line_is_indented_like_it() {
+        let filled = fill("(\n  {x}\n) {x}\n{x}", &[("x", "1\n2\n")]);
+        assert_eq!(filled, "(\n  1\n  2\n) 1\n2\n1\n2");
     }
 
     #[test]

@@ -1,0 +1,98 @@
+//! The rules of `pgflow-definition`, with each problem brought back to the token that it comes from.
+
+use pgflow_definition::{ConditionProblem, Part, Problem, ProblemKind, slug::BINDING_NAMES};
+use proc_macro2::{Ident, Span};
+
+use crate::{
+    errors::Errors,
+    model::{Edge, Flow, Step},
+};
+
+/// Steps that wait for each other.
+pub(crate) struct Cycle {
+    pub(crate) message: String,
+    /// Each step of the cycle, and the name by which it mentions the next one.
+    pub(crate) edges: Vec<(usize, Ident)>,
+}
+
+pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) -> Vec<Cycle> {
+    binding_names(flow, errors);
+    let mut cycles = Vec::new();
+    for problem in flow.with_definition(|definition| definition.problems()) {
+        match &problem.kind {
+            ProblemKind::Cycle(edges) => cycles.push(Cycle {
+                message: problem.to_string(),
+                edges: edges
+                    .iter()
+                    .map(|edge| {
+                        let step = flow.order[edge.step];
+                        (step, mention(&flow.steps[step], edge.dependency))
+                    })
+                    .collect(),
+            }),
+            // Said of the `impl`, which has no steps.
+            ProblemKind::StepQueuesWithoutSteps
+            // Said with the key underlined; and these are only found with the feature `shape`, which other crates may turn on.
+            | ProblemKind::Condition(
+                ConditionProblem::NotADependency { .. }
+                | ConditionProblem::NotJson { .. }
+                | ConditionProblem::NotAnObject { .. }
+                | ConditionProblem::HoldsNul
+                | ConditionProblem::InexactNumber { .. },
+            ) => {}
+            _ => errors.at(place(flow, &problem), message(flow, &problem)),
+        }
+    }
+    cycles
+}
+
+/// The definition knows slugs; parameters are bound by functions' names.
+fn binding_names(flow: &Flow<'_>, errors: &mut Errors) {
+    for step in flow.steps.iter().filter(|step| step.slug != step.name) {
+        if BINDING_NAMES.contains(&step.name.as_str()) {
+            errors.at(
+                step.ident.span(),
+                format!(
+                    "a step can't be named `{}`: parameters of that name have a meaning of their own; rename the function",
+                    step.name
+                ),
+            );
+        }
+    }
+}
+
+fn message(flow: &Flow<'_>, problem: &Problem) -> String {
+    let is_of_flow = problem.step().is_none();
+    if is_of_flow && flow.args.slug.is_none() {
+        format!("{problem}\n\nhelp: the slug is the name of the type in snake case")
+    } else {
+        problem.to_string()
+    }
+}
+
+fn place(flow: &Flow<'_>, problem: &Problem) -> Span {
+    let Some(step) = problem.step().map(|index| &flow.steps[flow.order[index]]) else {
+        return flow.slug_span();
+    };
+    let pattern = |key| {
+        step.args
+            .key(key)
+            .map_or_else(|| step.slug_span(), Ident::span)
+    };
+    match problem.part {
+        Part::Slug | Part::QueueName | Part::QueueMode => step.slug_span(),
+        Part::Dependency(position) => mention(step, position).span(),
+        Part::MapSource | Part::Dependencies => mention(step, 0).span(),
+        Part::Required => pattern("if"),
+        Part::Forbidden => pattern("if_not"),
+        Part::Option(name) => pattern(name.as_str()),
+    }
+}
+
+/// The name at a position of the definition's `depends_on`, which holds the edges that lead to a step.
+fn mention(step: &Step<'_>, position: usize) -> Ident {
+    let mut edges = step.edges.iter().filter(|edge| edge.step().is_some());
+    edges
+        .nth(position)
+        .map_or_else(|| step.ident.clone(), |edge: &Edge| edge.at.clone())
+}

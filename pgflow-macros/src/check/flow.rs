@@ -1,0 +1,79 @@
+//! The `impl` block, and what is missing in it.
+
+use proc_macro2::{Span, TokenStream};
+use syn::{PathArguments, Type};
+
+use crate::{
+    errors::Errors,
+    model::Flow,
+    parse::{FlowImpl, Item},
+};
+
+const GENERIC: &str = "a flow can't be generic: its slug names one definition in the database";
+
+pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
+    self_type(source, errors);
+    if !flow.args.has("input") {
+        errors.at(
+            Span::call_site(),
+            "`#[flow]` needs the type of the flow's input: `#[flow(input = MyInput)]`",
+        );
+    }
+    steps(flow, source, errors);
+}
+
+fn self_type(source: &FlowImpl, errors: &mut Errors) {
+    if !source.generics.params.is_empty() {
+        return errors.on(&source.generics, GENERIC);
+    }
+    if let Some(clause) = &source.generics.where_clause {
+        return errors.on(clause, GENERIC);
+    }
+    let last = match &source.self_ty {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
+        _ => None,
+    };
+    match last.map(|segment| &segment.arguments) {
+        Some(PathArguments::None) => {}
+        Some(arguments) => errors.on(arguments, GENERIC),
+        None => errors.on(
+            &source.self_ty,
+            "`#[flow]` goes on the `impl` of a type of its own, such as `impl MyFlow { .. }`",
+        ),
+    }
+}
+
+fn steps(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
+    let mut has_unreadable = false;
+    for item in &source.items {
+        let Item::Unreadable { name, tokens } = item else {
+            continue;
+        };
+        has_unreadable = true;
+        if name.is_none() {
+            let first: TokenStream = tokens.clone().into_iter().take(1).collect();
+            errors.on(first, "`#[step]` marks an `async fn`");
+        }
+    }
+    if flow.steps.is_empty() && !has_unreadable {
+        errors.at(
+            Span::call_site(),
+            "this flow has no steps; mark its functions with `#[step]`",
+        );
+    }
+    for step in &flow.steps {
+        let Some(first) = step.same_variant.map(|first| &flow.steps[first]) else {
+            continue;
+        };
+        // Slugs that differ in case only are a mistake of the definition.
+        if !first.slug.eq_ignore_ascii_case(&step.slug) {
+            errors.at(
+                step.ident.span(),
+                format!(
+                    "steps `{}` and `{}` would both be called `{}::{}`; rename one, and keep its name in the database with `slug = \"..\"`",
+                    first.name, step.name, flow.step_enum, step.variant
+                ),
+            );
+        }
+    }
+}

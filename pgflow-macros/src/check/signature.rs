@@ -1,0 +1,115 @@
+//! The function of a step.
+
+use syn::{FnArg, GenericParam, Safety, Signature};
+
+use crate::{
+    errors::Errors,
+    model::{OutputMistake, Step, UnstorableKind, types::show},
+};
+
+pub(super) fn check(step: &Step<'_>, errors: &mut Errors) {
+    let sig = &step.source.sig;
+    qualifiers(step, sig, errors);
+    generics(sig, errors);
+    for attr in step.cfgs() {
+        errors.on(
+            attr,
+            "a step can't be conditional: every build of a flow must have the same steps",
+        );
+    }
+    for input in &sig.inputs {
+        if let FnArg::Receiver(receiver) = input {
+            errors.on(
+                receiver,
+                "a step takes no `self`: a worker may run it anywhere; take the flow's `state` instead",
+            );
+        }
+    }
+    if let Err(mistake) = &step.output {
+        output(step, mistake, errors);
+    }
+}
+
+fn qualifiers(step: &Step<'_>, sig: &Signature, errors: &mut Errors) {
+    if sig.asyncness.is_none() {
+        errors.at(
+            sig.fn_token.span,
+            format!("step `{}` must be an `async fn`", step.name),
+        );
+    }
+    if let Safety::Unsafe(token) = &sig.safety {
+        errors.on(
+            token,
+            "a step can't be `unsafe`: nobody could uphold its contract; remove the word",
+        );
+    }
+    if let Some(abi) = &sig.abi {
+        errors.on(
+            abi,
+            "a step is an ordinary function of Rust; remove the ABI",
+        );
+    }
+}
+
+fn generics(sig: &Signature, errors: &mut Errors) {
+    let params = &sig.generics.params;
+    if params.is_empty() {
+        return;
+    }
+    let is_lifetime = |param: &GenericParam| matches!(param, GenericParam::Lifetime(_));
+    if params.iter().all(is_lifetime) {
+        errors.on(
+            params,
+            "a step needs no lifetime parameters; write `&T` without a lifetime",
+        );
+    } else {
+        errors.on(
+            params,
+            "a step can't be generic: its input and output are stored as JSON, so their types must be known",
+        );
+    }
+}
+
+fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
+    let name = &step.name;
+    match mistake {
+        OutputMistake::Missing => errors.at(
+            step.ident.span(),
+            format!("step `{name}` must return a `Result`: write `-> StepResult<()>` if it has no output"),
+        ),
+        OutputMistake::NotAResult(ty) => {
+            let output = show(ty);
+            errors.on(
+                ty,
+                format!(
+                    "step `{name}` must return a `Result`\n\nhelp: write `StepResult<{output}>`, `anyhow::Result<{output}>` or \
+                     `Result<{output}, YourError>`"
+                ),
+            );
+        }
+        OutputMistake::Alias(ty) => errors.on(
+            ty,
+            format!(
+                "step `{name}` must return a `Result` that names its output\n\nhelp: write the output type here, as in `Result<Output, Error>`"
+            ),
+        ),
+        OutputMistake::Unstorable(parts) => {
+            for part in parts {
+                errors.on(
+                    &part.tokens,
+                    match part.kind {
+                        UnstorableKind::Borrowed => {
+                            "a step's output must own its data: it is stored as JSON when the step completes"
+                        }
+                        UnstorableKind::ImplTrait => {
+                            "a step's output needs a concrete type: its dependents read it back from JSON"
+                        }
+                        UnstorableKind::Inferred => {
+                            "write the output type out: dependents are checked against it"
+                        }
+                    },
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The codec of each step's output.
+//!
+//! The only place where the output type must be storable: a missing derive is one error, at the type in the step's signature.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
+
+use super::{
+    name_for,
+    span::{call_at, private},
+};
+use crate::model::{Flow, MapOver, Step, types::vec_element};
+
+/// The function that returns the codec of what dependents read.
+pub(super) fn name(step: &Step<'_>) -> Ident {
+    name_for("__codec_of_", step)
+}
+
+/// The function that returns the codec of an element; only for a map step, or a step that is mapped over and returns a `Vec<_>`.
+pub(super) fn element_name(step: &Step<'_>) -> Ident {
+    name_for("__element_codec_of_", step)
+}
+
+pub(super) fn of_step(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenStream {
+    let Ok(output) = &step.output else {
+        return TokenStream::new();
+    };
+    let name = name(step);
+    let element = match step.map {
+        Some(_) => Some(&output.ok),
+        None => vec_element(&output.ok),
+    };
+    match element {
+        // For a list the bound is asked of the element: the error then names the type that lacks it.
+        Some(ty) if step.map.is_some() || is_mapped(flow, index) => {
+            let (both, element) = (name_for("__list_codecs_of_", step), element_name(step));
+            let call = call_for(flow, "list_codecs", ty);
+            quote! {
+                fn #both() -> (__p::Codec<#ty>, __p::Codec<::std::vec::Vec<#ty>>) { #call }
+                fn #element() -> __p::Codec<#ty> { #both().0 }
+                fn #name() -> __p::Codec<::std::vec::Vec<#ty>> { #both().1 }
+            }
+        }
+        Some(ty) => {
+            let call = call_for(flow, "vec_codec", ty);
+            quote!(fn #name() -> __p::Codec<::std::vec::Vec<#ty>> { #call })
+        }
+        None => {
+            let ty = &output.ok;
+            let call = call_for(flow, "codec", ty);
+            quote!(fn #name() -> __p::Codec<#ty> { #call })
+        }
+    }
+}
+
+/// The codecs of the flow's input and, where steps map over it and it is a `Vec<_>`, of its elements.
+pub(super) fn of_input(flow: &Flow<'_>) -> TokenStream {
+    let self_ty = &flow.self_ty;
+    let Some(input) = &flow.args.input else {
+        return TokenStream::new();
+    };
+    let is_mapped = |step: &Step<'_>| matches!(step.map, Some(MapOver::Input(_)));
+    let element = vec_element(input).filter(|_| flow.steps.iter().any(is_mapped));
+    let element = element.map(|ty| {
+        let call = call_for(flow, "codec", ty);
+        quote!(fn __element_codec() -> __p::Codec<#ty> { #call })
+    });
+    quote! {
+        fn __input_codec() -> __p::Codec<#input> { __p::input_codec::<#self_ty>() }
+        #element
+    }
+}
+
+fn is_mapped(flow: &Flow<'_>, index: usize) -> bool {
+    flow.steps
+        .iter()
+        .any(|step| matches!(step.map, Some(MapOver::Step(source, _)) if source == index))
+}
+
+fn call_for(flow: &Flow<'_>, function: &str, ty: &impl ToTokens) -> TokenStream {
+    call_at(
+        ty,
+        private(flow, function),
+        &ty.to_token_stream(),
+        TokenStream::new(),
+    )
+}

@@ -1,0 +1,218 @@
+//! The function of each step that the worker calls: decode, call, encode.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::Type;
+
+use super::{
+    codec,
+    element::{self, Element},
+    name_for,
+    span::{self, call_at, lead, private},
+    state_type, takes,
+};
+use crate::model::{
+    Binding, Flow, Output, Param, Step,
+    types::{ends, local, respan},
+};
+
+pub(super) fn name(step: &Step<'_>) -> Ident {
+    name_for("__run_", step)
+}
+
+pub(super) fn function(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
+    let (name, state) = (name(step), state_type(flow));
+    let body = match &step.output {
+        Ok(output) if step.is_callable() => body(flow, step, output),
+        _ => quote!(::core::unreachable!()),
+    };
+    quote! {
+        fn #name<'a>(__task: &'a __p::Task<'a>, __state: &'a #state) -> __p::HandlerFuture<'a> {
+            #body
+        }
+    }
+}
+
+fn body(flow: &Flow<'_>, step: &Step<'_>, output: &Output) -> TokenStream {
+    let mut decode = item_check(flow, step);
+    let mut arguments = TokenStream::new();
+    for param in &step.params {
+        let argument = Argument::of(flow, step, param);
+        decode.extend(argument.decode);
+        let value = argument.value;
+        arguments.extend(quote!(#value,));
+    }
+    let result = local("__result");
+    let ok = &output.ok;
+    let (at_output, _) = ends(&output.whole);
+    let result_type = quote_spanned!(at_output=> __p::Result<#ok, _>);
+    let call = call(flow, step, arguments);
+    let finish = finish(flow, step, output, &result);
+    quote! {
+        ::std::boxed::Box::pin(async move {
+            #decode
+            let #result: #result_type = #call;
+            #finish
+        })
+    }
+}
+
+/// The call of the user's function, placed at its name: there a future that is not `Send` is reported.
+fn call(flow: &Flow<'_>, step: &Step<'_>, arguments: TokenStream) -> TokenStream {
+    let at = step.ident.span();
+    let function = span::function(flow, step.ident);
+    let mut arguments = Group::new(Delimiter::Parenthesis, arguments);
+    arguments.set_span(at);
+    let boxed = lead(private(flow, "boxed"), at);
+    quote_spanned!(at=> #boxed(#function #arguments).await)
+}
+
+/// The encoding of the result, placed at the error's type: there one that is no step's error is reported.
+fn finish(flow: &Flow<'_>, step: &Step<'_>, output: &Output, result: &Ident) -> TokenStream {
+    let ok = &output.ok;
+    let codec = match step.map {
+        Some(_) => codec::element_name(step),
+        None => codec::name(step),
+    };
+    let arguments = quote!(#result, &#codec());
+    let path = private(flow, "finish");
+    if let Some(err) = &output.err {
+        call_at(err, path, &quote!(#ok, #err), arguments)
+    } else {
+        let (at, _) = ends(&output.whole);
+        let inferred = quote_spanned!(at=> _);
+        call_at(&output.whole, path, &quote!(#ok, #inferred), arguments)
+    }
+}
+
+/// For a map step that does not take its element: the source must be a list all the same.
+fn item_check(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
+    let takes_item = |param: &Param| matches!(param.binding, Binding::Item);
+    match element::of_step(flow, step) {
+        Some(Element::Projected { list, at }) if !step.params.iter().any(takes_item) => {
+            respan(quote!(let _ = __p::item_of::<#list>;), at)
+        }
+        _ => TokenStream::new(),
+    }
+}
+
+/// How one parameter gets its value.
+struct Argument {
+    /// The statement that decodes it into a slot.
+    decode: TokenStream,
+    /// The expression that takes it.
+    value: TokenStream,
+}
+
+impl Argument {
+    fn of(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Self {
+        let ty = &param.ty;
+        match param.binding {
+            Binding::Input => Self::input(flow, param),
+            Binding::Item => Self::item(flow, step, param),
+            Binding::Dependency(index) => Self::dependency(flow, step, param, index),
+            Binding::Ctx => Self::only(call_at(
+                ty,
+                private(flow, "ctx"),
+                &ty.to_token_stream(),
+                quote!(__task.ctx()),
+            )),
+            Binding::State => Self::only(Self::state(flow, ty)),
+            Binding::Poisoned(_) => Self::poison(ty),
+        }
+    }
+
+    fn only(value: TokenStream) -> Self {
+        Self {
+            decode: TokenStream::new(),
+            value,
+        }
+    }
+
+    fn poison(ty: &Type) -> Self {
+        Self::only(quote!(__p::poison::<#ty>()))
+    }
+
+    fn input(flow: &Flow<'_>, param: &Param) -> Self {
+        let (ty, slot, input) = (&param.ty, &param.local, &flow.args.input);
+        Self {
+            decode: quote!(let mut #slot = __task.input(&__input_codec())?;),
+            value: call_at(
+                ty,
+                private(flow, "input"),
+                &quote!(#ty, #input),
+                quote!(&mut #slot),
+            ),
+        }
+    }
+
+    fn state(flow: &Flow<'_>, ty: &Type) -> TokenStream {
+        let state = state_type(flow);
+        let function = match ty {
+            Type::Reference(_) => "state",
+            _ => "state_by_value",
+        };
+        call_at(
+            ty,
+            private(flow, function),
+            &quote!(#ty, #state),
+            quote!(__state),
+        )
+    }
+
+    fn dependency(flow: &Flow<'_>, step: &Step<'_>, param: &Param, index: usize) -> Self {
+        let dependency = &flow.steps[index];
+        let (slot, slug, codec) = (&param.local, &dependency.slug, codec::name(dependency));
+        let get = match flow.skips[index].leaves_dependents_without {
+            true => quote!(skippable),
+            false => quote!(required),
+        };
+        Self {
+            decode: quote!(let mut #slot = __task.#get(#slug, &#codec())?;),
+            value: checked(flow, step, param),
+        }
+    }
+
+    fn item(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Self {
+        let (ty, slot) = (&param.ty, &param.local);
+        match element::of_step(flow, step) {
+            None => Self::poison(ty),
+            Some(Element::Known(element)) => {
+                let codec = element.codec;
+                Self {
+                    decode: quote!(let mut #slot = __task.item(&#codec())?;),
+                    value: checked(flow, step, param),
+                }
+            }
+            Some(Element::Projected { list, at }) => {
+                // Every token at `map = ..`, so that "not a list" is one error there.
+                let list = respan(list.to_token_stream(), at);
+                let ty = respan(ty.to_token_stream(), at);
+                let place = respan(quote!(_), at);
+                let decode = call_at(&place, private(flow, "item_of"), &list, quote!(__task));
+                Self {
+                    decode: quote!(let mut #slot = #decode?;),
+                    value: call_at(
+                        &place,
+                        private(flow, "item"),
+                        &quote!(#ty, #list),
+                        quote!(&mut #slot),
+                    ),
+                }
+            }
+        }
+    }
+}
+
+/// The value through the check of this parameter.
+fn checked(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> TokenStream {
+    let (ty, slot) = (&param.ty, &param.local);
+    let mut function = takes::name(flow, step, param);
+    function.set_span(Span::call_site());
+    call_at(
+        ty,
+        quote!(<__Takes>::#function),
+        &ty.to_token_stream(),
+        quote!(&mut #slot),
+    )
+}

@@ -1,0 +1,206 @@
+//! The check of each parameter that takes an output or an element.
+//!
+//! For each there is a trait with a text of its own for types that don't fit, and a function whose bound is that trait. rustc
+//! underlines the parameter's type, because the call names it, and what the value comes from, because the bound is
+//! placed there.
+
+use pgflow_definition::SkipMode;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+
+use super::element::{self, Element};
+use crate::model::{
+    Binding, Flow, Output, Param, Skips, Step,
+    types::{ends, is_option},
+};
+
+pub(super) fn checks(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
+    let checks = step
+        .params
+        .iter()
+        .filter_map(|param| check(flow, step, param));
+    checks.map(|check| check.tokens()).collect()
+}
+
+/// The function that checks a parameter.
+pub(super) fn name(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Ident {
+    let source = match param.binding {
+        Binding::Dependency(index) => &flow.steps[index].name,
+        _ => &param.key,
+    };
+    let name = format_ident!("{}_takes_{source}", step.name);
+    // Names that contain the word could otherwise be put together in two ways.
+    let is_ambiguous = step.name.contains("_takes") || source.contains("takes_");
+    match is_ambiguous {
+        true => format_ident!("{name}_as_{}", step.name.len()),
+        false => name,
+    }
+}
+
+struct Check {
+    name: Ident,
+    /// What holds the value: `Required` or `Skippable`.
+    slot: TokenStream,
+    /// The value's type.
+    ty: TokenStream,
+    /// Where the value comes from: a type that the bound is placed at, and a place on the same line for the function.
+    origin: TokenStream,
+    beside_origin: Span,
+    text: Text,
+}
+
+#[derive(Default)]
+struct Text {
+    message: String,
+    label: String,
+    note: Option<String>,
+}
+
+fn check(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Option<Check> {
+    let name = name(flow, step, param);
+    match param.binding {
+        Binding::Dependency(index) => {
+            let dependency = &flow.steps[index];
+            let output = dependency.output.as_ref().ok()?;
+            let skips = flow.skips[index];
+            let slot = match skips.leaves_dependents_without {
+                true => quote!(Skippable),
+                false => quote!(Required),
+            };
+            Some(Check {
+                name,
+                slot,
+                ty: flow.output_type(index)?,
+                origin: output.ok.to_token_stream(),
+                beside_origin: output.arrow,
+                text: dependency_text(step, param, dependency, output, skips),
+            })
+        }
+        Binding::Item => match element::of_step(flow, step)? {
+            Element::Projected { .. } => None,
+            Element::Known(element) => Some(Check {
+                name,
+                slot: quote!(Required),
+                ty: element.ty.to_token_stream(),
+                text: Text {
+                    message: format!(
+                        "step `{}` maps over {}, whose elements are `{{Out}}`, but its `item` is `{{Self}}`",
+                        step.name, element.source
+                    ),
+                    label: "expected `{Out}` or `&{Out}`".to_owned(),
+                    note: None,
+                },
+                origin: element.list,
+                beside_origin: element.beside_list,
+            }),
+        },
+        _ => None,
+    }
+}
+
+fn dependency_text(
+    step: &Step<'_>,
+    param: &Param,
+    dependency: &Step<'_>,
+    output: &Output,
+    skips: Skips,
+) -> Text {
+    let (me, name) = (&step.name, &dependency.name);
+    let each = match dependency.map {
+        Some(_) => " (one per element)",
+        None => "",
+    };
+    let mismatch = format!(
+        "step `{me}` takes `{name}` as `{{Self}}`, but step `{name}` returns `{{Out}}`{each}"
+    );
+    if skips.leaves_dependents_without {
+        let when = if dependency.when_exhausted() == SkipMode::Skip {
+            "when its attempts are exhausted"
+        } else {
+            "when its condition is not met"
+        };
+        return Text {
+            message: if is_option(&param.ty) {
+                mismatch
+            } else {
+                format!(
+                    "step `{name}` may be skipped, but step `{me}` takes its output as `{{Self}}`"
+                )
+            },
+            label: "expected `Option<{Out}>`".to_owned(),
+            note: Some(format!(
+                "`{name}` is skipped {when}, and `{me}` runs without its output then"
+            )),
+        };
+    }
+    let label = "expected `{Out}` or `&{Out}`".to_owned();
+    if !is_option(&param.ty) || is_option(&output.ok) {
+        return Text {
+            message: mismatch,
+            label,
+            note: None,
+        };
+    }
+    let (what, note) = if skips.cascades {
+        (
+            "is always present here",
+            format!(
+                "when `{name}` is skipped, `{me}` is skipped with it (\"skip-cascade\"), so the output is always there when `{me}` runs"
+            ),
+        )
+    } else {
+        (
+            "can't be skipped",
+            format!(
+                "an `Option` is for dependencies with `if`, `if_not` or `when_exhausted = \"skip\"`; `{name}` has none of them"
+            ),
+        )
+    };
+    Text {
+        message: format!("step `{name}` {what}, but step `{me}` takes its output as `{{Self}}`"),
+        label,
+        note: Some(note),
+    }
+}
+
+impl Check {
+    fn tokens(&self) -> TokenStream {
+        let Self {
+            name,
+            slot,
+            ty,
+            text,
+            ..
+        } = self;
+        let Text {
+            message,
+            label,
+            note,
+        } = text;
+        let note = note.as_ref().map(|note| quote!(, note = #note));
+        // The bound begins and ends at the origin; the function's name stands on the same line, or rustc would show its line too.
+        let (first, last) = ends(&self.origin);
+        let (binder, close) = (quote_spanned!(first=> for<>), quote_spanned!(last=> >));
+        let function = Ident::new(&name.to_string(), self.beside_origin);
+        quote! {
+            #[diagnostic::on_unimplemented(message = #message, label = #label #note)]
+            trait #name<'s, Out>: Sized {
+                fn take(slot: &'s mut __p::#slot<Out>) -> Self;
+            }
+            #[diagnostic::do_not_recommend]
+            impl<'s, Out, P: __p::FromSlot<'s, __p::#slot<Out>>> #name<'s, Out> for P {
+                fn take(slot: &'s mut __p::#slot<Out>) -> P {
+                    P::from_slot(slot)
+                }
+            }
+            impl __Takes {
+                fn #function<'s, P>(slot: &'s mut __p::#slot<#ty>) -> P
+                where
+                    P: #binder #name<'s, #ty #close
+                {
+                    P::take(slot)
+                }
+            }
+        }
+    }
+}

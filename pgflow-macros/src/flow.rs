@@ -1,0 +1,41 @@
+//! The attributes, on tokens that exist outside of a compiler too, so that tests can call them.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+
+use crate::{
+    check,
+    errors::Errors,
+    expand, fallback,
+    model::Flow,
+    parse::{FlowArgs, FlowImpl},
+};
+
+/// `#[flow(args)] item`.
+pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
+    let written = item.clone();
+    fallback::guard(&written, || {
+        let mut errors = Errors::default();
+        let Some(source) = FlowImpl::parse(item.clone(), &mut errors) else {
+            return fallback::unchanged(&item, errors);
+        };
+        let args = FlowArgs::parse(args, &mut errors);
+        let flow = Flow::read(&args, &source);
+        let cycles = check::check(&flow, &source, &mut errors);
+        let is_wrong = !errors.is_empty() || !cycles.is_empty();
+        let item = expand::user_item(&source, is_wrong);
+        let generated = expand::generated(&flow, &cycles);
+        let errors = errors.into_tokens();
+        quote!(#item #generated #errors)
+    })
+}
+
+/// `#[step]` without a `#[flow]` around it: that one takes the attribute away.
+pub(crate) fn stray_step(item: &TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    errors.at(
+        Span::call_site(),
+        "`#[step]` marks a step inside a `#[flow(..)] impl` block; the `#[flow]` attribute is missing here",
+    );
+    fallback::unchanged(item, errors)
+}

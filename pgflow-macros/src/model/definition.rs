@@ -1,0 +1,69 @@
+//! The flow as `pgflow-definition` knows it, which holds the rules.
+
+use pgflow_definition::{
+    Condition, FlowDefinition, FlowOptions, QueueMode, StepDefinition, StepKind, StepOptions,
+};
+
+use super::{Edge, Flow, MapOver, Step};
+
+impl Flow<'_> {
+    /// Calls `judge` with the definition: everything in it is borrowed.
+    ///
+    /// Position `n` of its steps is the step `self.order[n]`, and position `n` of a step's dependencies is
+    /// the `n`th of its edges that lead to a step.
+    pub(crate) fn with_definition<T>(&self, judge: impl FnOnce(&FlowDefinition<'_>) -> T) -> T {
+        let ordered = || self.order.iter().map(|&index| &self.steps[index]);
+        let dependencies: Vec<Vec<&str>> =
+            ordered().map(|step| self.dependency_slugs(step)).collect();
+        let steps: Vec<StepDefinition<'_>> = ordered()
+            .zip(&dependencies)
+            .map(|(step, depends_on)| definition(step, depends_on))
+            .collect();
+        judge(&FlowDefinition {
+            slug: &self.slug,
+            queue_mode: if self.args.with_step_queues {
+                QueueMode::Step
+            } else {
+                QueueMode::Flow
+            },
+            options: FlowOptions {
+                max_attempts: self.args.max_attempts,
+                base_delay: self.args.base_delay,
+                timeout: self.args.timeout,
+            },
+            steps: &steps,
+        })
+    }
+
+    fn dependency_slugs(&self, step: &Step<'_>) -> Vec<&str> {
+        let dependencies = step.edges.iter().filter_map(Edge::step);
+        dependencies
+            .map(|dependency| self.steps[dependency].slug.as_str())
+            .collect()
+    }
+}
+
+fn definition<'m>(step: &'m Step<'_>, depends_on: &'m [&'m str]) -> StepDefinition<'m> {
+    StepDefinition {
+        slug: &step.slug,
+        kind: match step.map {
+            Some(MapOver::Input(_) | MapOver::Step(..)) => StepKind::Map,
+            // A map without a dependency would be one over the flow's input.
+            Some(MapOver::Nothing) | None => StepKind::Single,
+        },
+        depends_on,
+        options: StepOptions {
+            max_attempts: step.args.max_attempts,
+            base_delay: step.args.base_delay,
+            timeout: step.args.timeout,
+            start_delay: step.args.start_delay,
+        },
+        condition: Condition {
+            required: step.required.as_deref(),
+            forbidden: step.forbidden.as_deref(),
+        },
+        when_unmet: step.when_unmet(),
+        when_exhausted: step.when_exhausted(),
+        needs_flow_input: step.needs_flow_input(),
+    }
+}

@@ -1,0 +1,52 @@
+//! The names by which a step mentions other steps.
+
+use proc_macro2::{Ident, Span};
+
+/// A mention of a step, in `depends_on` or `map`.
+pub(crate) struct Edge {
+    /// The name where it was written.
+    pub(crate) at: Ident,
+    pub(crate) link: Link,
+}
+
+/// What a name leads to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    Step(usize),
+    /// The step that the name stands in.
+    Itself(usize),
+    /// There is no such step, but one with a similar name. Parameters are read as if it had been written; the graph goes without.
+    Unknown {
+        similar: Option<usize>,
+    },
+    /// A step whose signature can't be read; rustc reports that.
+    Unreadable,
+}
+
+impl Edge {
+    /// The step that the name leads to.
+    pub(crate) fn step(&self) -> Option<usize> {
+        match self.link {
+            Link::Step(step) | Link::Itself(step) => Some(step),
+            Link::Unknown { .. } | Link::Unreadable => None,
+        }
+    }
+
+    /// The step that was meant and makes sense.
+    pub(crate) fn meant(&self) -> Option<usize> {
+        match self.link {
+            Link::Step(step) => Some(step),
+            Link::Unknown { similar } => similar,
+            Link::Itself(_) | Link::Unreadable => None,
+        }
+    }
+}
+
+/// What a map step maps over; the place is that of the name.
+#[derive(Clone, Copy)]
+pub(crate) enum MapOver {
+    Input(Span),
+    Step(usize, Span),
+    /// A name that leads nowhere.
+    Nothing,
+}

@@ -1,0 +1,264 @@
+//! The flow as a whole.
+
+use std::collections::HashMap;
+
+use pgflow_definition::{graph, skip};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{LitStr, Type, ext::IdentExt, spanned::Spanned};
+
+use super::{Edge, Link, MapOver, Step, names, param::Scope};
+use crate::parse::{FlowArgs, FlowImpl, Item, Pattern};
+
+pub(crate) struct Flow<'s> {
+    pub(crate) args: &'s FlowArgs,
+    /// The flow's type, as written.
+    pub(crate) self_ty: TokenStream,
+    /// The last name of that type.
+    pub(crate) ident: Ident,
+    pub(crate) slug: String,
+    pub(crate) step_enum: Ident,
+    pub(crate) output: Ident,
+    /// The path of the facade crate.
+    pub(crate) krate: TokenStream,
+    /// In the order in which they are written.
+    pub(crate) steps: Vec<Step<'s>>,
+    /// Indexes of the steps in the order of the definition.
+    pub(crate) order: Vec<usize>,
+    /// By index of the step.
+    pub(crate) skips: Vec<Skips>,
+}
+
+/// Who does without a step's output.
+#[derive(Clone, Copy)]
+pub(crate) struct Skips {
+    /// Its dependents may run without.
+    pub(crate) leaves_dependents_without: bool,
+    /// Its dependents may be skipped with it.
+    pub(crate) cascades: bool,
+    /// The step itself may be skipped, by itself or with an ancestor.
+    pub(crate) may_be_skipped: bool,
+    /// No step depends on it: its output is a part of the flow's.
+    pub(crate) is_leaf: bool,
+}
+
+impl<'s> Flow<'s> {
+    pub(crate) fn read(args: &'s FlowArgs, source: &'s FlowImpl) -> Self {
+        let self_ty = source.self_ty.to_token_stream();
+        let ident = type_name(&source.self_ty);
+        let name = ident.unraw().to_string();
+
+        let mut steps = steps(source, &self_ty);
+        let unreadable = unreadable(source);
+        let edges: Vec<_> = steps
+            .iter()
+            .map(|step| edges(step, &steps, &unreadable))
+            .collect();
+        for (step, (edges, map)) in steps.iter_mut().zip(edges) {
+            step.edges = edges;
+            step.map = map;
+        }
+        conditions(&mut steps);
+        bind(&mut steps, args, &self_ty, &unreadable);
+
+        let default_name = |name: &str| Ident::new(name, Span::call_site());
+        Self {
+            slug: args
+                .slug
+                .as_ref()
+                .map_or_else(|| names::slug(&name), LitStr::value),
+            step_enum: args
+                .step_enum
+                .clone()
+                .unwrap_or_else(|| default_name("Step")),
+            output: args
+                .output
+                .clone()
+                .unwrap_or_else(|| default_name(&format!("{name}Output"))),
+            krate: args
+                .krate
+                .as_ref()
+                .map_or_else(|| quote!(::pgflow), ToTokens::to_token_stream),
+            order: order(&steps),
+            skips: skips(&steps),
+            args,
+            self_ty,
+            ident,
+            steps,
+        }
+    }
+
+    /// Where a mistake of the slug is shown.
+    pub(crate) fn slug_span(&self) -> Span {
+        let literal = self.args.slug.as_ref().map(LitStr::span);
+        literal.unwrap_or_else(|| self.ident.span())
+    }
+
+    /// The steps of the generated code with their indexes, in the order of the definition.
+    pub(crate) fn emitted(&self) -> impl Iterator<Item = (usize, &Step<'s>)> {
+        let steps = self.order.iter().map(|&index| (index, &self.steps[index]));
+        steps.filter(|(_, step)| step.same_variant.is_none())
+    }
+
+    /// The type that dependents take: a map step is stored element by element and read as a list.
+    pub(crate) fn output_type(&self, step: usize) -> Option<TokenStream> {
+        let step = &self.steps[step];
+        let ok = &step.output.as_ref().ok()?.ok;
+        Some(match step.map {
+            Some(_) => quote!(::std::vec::Vec<#ok>),
+            None => ok.to_token_stream(),
+        })
+    }
+}
+
+fn type_name(self_ty: &Type) -> Ident {
+    let last = match self_ty {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
+        _ => None,
+    };
+    match last {
+        Some(segment) => segment.ident.clone(),
+        None => Ident::new("Unnamed", self_ty.span()),
+    }
+}
+
+fn steps<'s>(source: &'s FlowImpl, self_ty: &TokenStream) -> Vec<Step<'s>> {
+    let mut steps: Vec<Step<'s>> = Vec::new();
+    for function in source.steps() {
+        let mut step = Step::read(function, self_ty);
+        // Two functions of one name are an error of rustc's.
+        if steps.iter().any(|earlier| earlier.name == step.name) {
+            continue;
+        }
+        step.same_variant = steps
+            .iter()
+            .position(|earlier| earlier.variant == step.variant);
+        steps.push(step);
+    }
+    steps
+}
+
+fn unreadable(source: &FlowImpl) -> Vec<String> {
+    let name = |item: &Item| match item {
+        Item::Unreadable { name, .. } => name.as_ref().map(|name| name.unraw().to_string()),
+        Item::Step(_) | Item::Other(_) => None,
+    };
+    source.items.iter().filter_map(name).collect()
+}
+
+fn edges(
+    step: &Step<'_>,
+    steps: &[Step<'_>],
+    unreadable: &[String],
+) -> (Vec<Edge>, Option<MapOver>) {
+    let edge = |at: &Ident| Edge {
+        at: at.clone(),
+        link: link(at, step, steps, unreadable),
+    };
+    let Some(source) = &step.args.map else {
+        let names = step.args.depends_on.iter().flatten();
+        return (names.map(edge).collect(), None);
+    };
+    let edge = edge(source);
+    match edge.meant() {
+        Some(index) => {
+            let over = MapOver::Step(index, source.span());
+            (vec![edge], Some(over))
+        }
+        None if source == "input" => (Vec::new(), Some(MapOver::Input(source.span()))),
+        None => (vec![edge], Some(MapOver::Nothing)),
+    }
+}
+
+fn link(at: &Ident, step: &Step<'_>, steps: &[Step<'_>], unreadable: &[String]) -> Link {
+    let name = at.unraw().to_string();
+    let named = |name: &str| steps.iter().position(|step| step.name == name);
+    if let Some(index) = named(&name) {
+        return if name == step.name {
+            Link::Itself(index)
+        } else {
+            Link::Step(index)
+        };
+    }
+    if unreadable.contains(&name) {
+        return Link::Unreadable;
+    }
+    let is_word = name == "input";
+    let listed = step.args.depends_on.iter().flatten();
+    let others = steps
+        .iter()
+        .map(|other| other.name.as_str())
+        .filter(|other| *other != step.name && !listed.clone().any(|listed| listed == other));
+    let similar = names::nearest(&name, others).filter(|_| !is_word);
+    Link::Unknown {
+        similar: similar.and_then(named),
+    }
+}
+
+/// A condition names dependencies by their functions; the database knows their slugs.
+fn conditions(steps: &mut [Step<'_>]) {
+    let slugs: HashMap<String, String> = steps
+        .iter()
+        .map(|step| (step.name.clone(), step.slug.clone()))
+        .collect();
+    for step in steps {
+        let is_root = step.edges.is_empty();
+        let json = |pattern: &Pattern| {
+            pattern.json(|key| match slugs.get(key) {
+                Some(slug) if !is_root => slug,
+                _ => key,
+            })
+        };
+        step.required = step.args.required.as_ref().map(json);
+        step.forbidden = step.args.forbidden.as_ref().map(json);
+    }
+}
+
+fn bind(steps: &mut [Step<'_>], args: &FlowArgs, self_ty: &TokenStream, unreadable: &[String]) {
+    let names: Vec<String> = steps.iter().map(|step| step.name.clone()).collect();
+    let has_output: Vec<bool> = steps.iter().map(|step| step.output.is_ok()).collect();
+    for step in steps {
+        let scope = Scope {
+            args,
+            self_ty,
+            names: &names,
+            has_output: &has_output,
+            unreadable,
+            edges: &step.edges,
+            map: step.map,
+        };
+        step.params = scope.params(step.source);
+    }
+}
+
+/// Stable topological order; as written when there is a cycle.
+fn order(steps: &[Step<'_>]) -> Vec<usize> {
+    let graph = graph(steps, Edge::step);
+    graph::topological_order(&graph).unwrap_or_else(|| (0..steps.len()).collect())
+}
+
+fn skips(steps: &[Step<'_>]) -> Vec<Skips> {
+    let graph = graph(steps, Edge::meant);
+    let rules: Vec<_> = steps.iter().map(Step::skip_rule).collect();
+    let may_be_skipped = skip::may_be_skipped(&graph, &rules);
+    let skips = rules.iter().zip(may_be_skipped).enumerate();
+    skips
+        .map(|(index, (rule, may_be_skipped))| Skips {
+            leaves_dependents_without: rule.leaves_dependents_without(),
+            cascades: rule.cascades(),
+            may_be_skipped,
+            is_leaf: !graph
+                .iter()
+                .any(|dependencies| dependencies.contains(&index)),
+        })
+        .collect()
+}
+
+/// Who depends on whom, without steps that name themselves.
+fn graph(steps: &[Step<'_>], target: impl Fn(&Edge) -> Option<usize>) -> Vec<Vec<usize>> {
+    let dependencies = |(index, step): (usize, &Step<'_>)| {
+        let targets = step.edges.iter().filter_map(&target);
+        targets.filter(|target| *target != index).collect()
+    };
+    steps.iter().enumerate().map(dependencies).collect()
+}

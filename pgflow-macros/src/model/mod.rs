@@ -1,0 +1,19 @@
+//! What the source says: steps, who waits for whom, what each parameter stands for.
+//!
+//! Reading never fails and reports nothing. A part that makes no sense holds its mistake instead of a meaning;
+//! [`check`](crate::check) puts it into words and [`expand`](crate::expand) works around it.
+
+mod definition;
+mod edge;
+mod flow;
+pub(crate) mod names;
+mod output;
+mod param;
+mod step;
+pub(crate) mod types;
+
+pub(crate) use edge::{Edge, Link, MapOver};
+pub(crate) use flow::{Flow, Skips};
+pub(crate) use output::{Output, OutputMistake, UnstorableKind};
+pub(crate) use param::{Binding, Mistake, Param};
+pub(crate) use step::Step;

@@ -1,0 +1,192 @@
+//! What each parameter of a step stands for.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, format_ident};
+use syn::{FnArg, Pat, PatType, Type, ext::IdentExt};
+
+use super::{
+    Edge, MapOver,
+    types::{impl_trait, local, without_self},
+};
+use crate::parse::{FlowArgs, From, StepFn};
+
+/// A parameter other than `self`.
+pub(crate) struct Param {
+    pub(crate) ty: Type,
+    pub(crate) binding: Binding,
+    /// The variable that holds its value while it is decoded and taken.
+    pub(crate) local: Ident,
+    /// The name that binds it, where it was written.
+    pub(crate) name: Option<Ident>,
+    /// The name as it is looked up.
+    pub(crate) key: String,
+}
+
+/// What a parameter is filled with.
+pub(crate) enum Binding {
+    Input,
+    Item,
+    Ctx,
+    State,
+    Dependency(usize),
+    /// Nothing; the call still gets a value of its type, so that the rest can be checked.
+    Poisoned(Mistake),
+}
+
+/// Why a parameter can't be filled.
+pub(crate) enum Mistake {
+    ImplTrait(TokenStream),
+    MutableReference(TokenStream),
+    /// A lifetime of its own on a reference.
+    Lifetime(TokenStream),
+    MalformedFrom(TokenStream),
+    /// A pattern without `#[from(..)]`.
+    Pattern(TokenStream),
+    Unknown,
+    Twice,
+    ItemOfSingleStep,
+    WholeListOfMapStep,
+    NoState,
+    /// Reported elsewhere, or by rustc.
+    Elsewhere,
+}
+
+/// What names can lead to, in one step.
+pub(super) struct Scope<'m> {
+    pub(super) args: &'m FlowArgs,
+    pub(super) self_ty: &'m TokenStream,
+    /// The names of all steps, by index; also of those that can't be read.
+    pub(super) names: &'m [String],
+    pub(super) has_output: &'m [bool],
+    pub(super) unreadable: &'m [String],
+    pub(super) edges: &'m [Edge],
+    pub(super) map: Option<MapOver>,
+}
+
+impl Scope<'_> {
+    pub(super) fn params(&self, source: &StepFn) -> Vec<Param> {
+        let mut params: Vec<Param> = Vec::new();
+        for (position, (input, from)) in source.sig.inputs.iter().zip(&source.from).enumerate() {
+            // A receiver is a mistake of the signature.
+            let FnArg::Typed(written) = input else {
+                continue;
+            };
+            let mut param = self.param(position, written, from);
+            let is_taken = !matches!(param.binding, Binding::Poisoned(_))
+                && params
+                    .iter()
+                    .any(|other| other.key == param.key && other.is_bound());
+            if is_taken {
+                param.binding = Binding::Poisoned(Mistake::Twice);
+            }
+            params.push(param);
+        }
+        params
+    }
+
+    fn param(&self, position: usize, written: &PatType, from: &From) -> Param {
+        let ty = without_self(&written.ty, self.self_ty);
+        let name = match (from, &*written.pat) {
+            (From::Name(name), _) => Some(name.clone()),
+            (From::Absent, Pat::Ident(pat)) => Some(pat.ident.clone()),
+            (From::Absent | From::Malformed(_), _) => None,
+        };
+        let key = name
+            .as_ref()
+            .map_or_else(String::new, |name| self.key(name, from));
+        let binding = match self.mistake(written, from) {
+            Some(mistake) => Binding::Poisoned(mistake),
+            None => self.binding(&key),
+        };
+        Param {
+            ty,
+            binding,
+            local: local(&format_ident!("__p{position}").to_string()),
+            name,
+            key,
+        }
+    }
+
+    /// `_parse` binds like `parse`, unless it is written in `#[from(..)]` or is itself a name.
+    fn key(&self, name: &Ident, from: &From) -> String {
+        let name = name.unraw().to_string();
+        match name.strip_prefix('_') {
+            Some(rest) if matches!(from, From::Absent) && self.lookup(&name).is_none() => {
+                rest.to_owned()
+            }
+            _ => name,
+        }
+    }
+
+    /// What is wrong whatever the name leads to.
+    fn mistake(&self, written: &PatType, from: &From) -> Option<Mistake> {
+        if let Some(ty) = impl_trait(&written.ty) {
+            return Some(Mistake::ImplTrait(ty.to_token_stream()));
+        }
+        if let Type::Reference(reference) = &*written.ty {
+            if reference.mutability.is_some() {
+                return Some(Mistake::MutableReference(reference.to_token_stream()));
+            }
+            if let Some(lifetime) = reference
+                .lifetime
+                .as_ref()
+                .filter(|it| it.ident == "static")
+            {
+                return Some(Mistake::Lifetime(lifetime.to_token_stream()));
+            }
+        }
+        match (from, &*written.pat) {
+            (From::Malformed(attr), _) => Some(Mistake::MalformedFrom(attr.to_token_stream())),
+            (From::Name(_), _) | (From::Absent, Pat::Ident(_)) => None,
+            (From::Absent, pat) => Some(Mistake::Pattern(pat.to_token_stream())),
+        }
+    }
+
+    fn lookup(&self, key: &str) -> Option<Binding> {
+        match key {
+            "input" => Some(Binding::Input),
+            "item" => Some(Binding::Item),
+            "ctx" => Some(Binding::Ctx),
+            "state" => Some(Binding::State),
+            step => self
+                .edges
+                .iter()
+                .filter_map(Edge::meant)
+                .find(|&dependency| self.names[dependency] == step)
+                .map(Binding::Dependency),
+        }
+    }
+
+    fn binding(&self, key: &str) -> Binding {
+        let Some(binding) = self.lookup(key) else {
+            // The name of a dependency that is unknown, or of a step that can't be read: the real mistake is there.
+            let is_known = self.edges.iter().any(|edge| edge.at.unraw() == key)
+                || self.unreadable.iter().any(|name| name == key);
+            let mistake = if is_known {
+                Mistake::Elsewhere
+            } else {
+                Mistake::Unknown
+            };
+            return Binding::Poisoned(mistake);
+        };
+        let mistake = match (&binding, self.map) {
+            (Binding::Item, None) => Mistake::ItemOfSingleStep,
+            (Binding::Item, Some(MapOver::Nothing)) => Mistake::Elsewhere,
+            (Binding::Dependency(_), Some(_)) => Mistake::WholeListOfMapStep,
+            (Binding::Dependency(step), None) if !self.has_output[*step] => Mistake::Elsewhere,
+            (Binding::Input, _) if self.args.input.is_none() => Mistake::Elsewhere,
+            (Binding::State, _) if self.args.state.is_none() => match self.args.has("state") {
+                true => Mistake::Elsewhere,
+                false => Mistake::NoState,
+            },
+            _ => return binding,
+        };
+        Binding::Poisoned(mistake)
+    }
+}
+
+impl Param {
+    fn is_bound(&self) -> bool {
+        !matches!(self.binding, Binding::Poisoned(_))
+    }
+}

@@ -1,0 +1,114 @@
+//! One step.
+
+use pgflow_definition::{SkipMode, skip::SkipRule};
+use proc_macro2::{Ident, Span, TokenStream};
+use syn::{Attribute, FnArg, Safety, ext::IdentExt};
+
+use super::{Binding, Edge, MapOver, Output, OutputMistake, Param, names};
+use crate::parse::{StepArgs, StepFn};
+
+pub(crate) struct Step<'s> {
+    pub(crate) source: &'s StepFn,
+    pub(crate) args: &'s StepArgs,
+    /// The function's name, as an identifier and without `r#`.
+    pub(crate) ident: &'s Ident,
+    pub(crate) name: String,
+    pub(crate) slug: String,
+    pub(crate) variant: Ident,
+    /// The earlier step that has the same variant. The step then stays out of the generated code.
+    pub(crate) same_variant: Option<usize>,
+    pub(crate) edges: Vec<Edge>,
+    pub(crate) map: Option<MapOver>,
+    pub(crate) params: Vec<Param>,
+    pub(crate) output: Result<Output, OutputMistake>,
+    /// `if` and `if_not` as JSON.
+    pub(crate) required: Option<String>,
+    pub(crate) forbidden: Option<String>,
+}
+
+impl<'s> Step<'s> {
+    /// What the step says of itself; edges and parameters need the other steps.
+    pub(super) fn read(source: &'s StepFn, self_ty: &TokenStream) -> Self {
+        let ident = &source.sig.ident;
+        let name = ident.unraw().to_string();
+        let slug = source.args.slug.as_ref().map(syn::LitStr::value);
+        Self {
+            source,
+            args: &source.args,
+            ident,
+            slug: slug.unwrap_or_else(|| name.clone()),
+            variant: names::variant(&name, ident.span()),
+            name,
+            same_variant: None,
+            edges: Vec::new(),
+            map: None,
+            params: Vec::new(),
+            output: Output::read(&source.sig, self_ty),
+            required: None,
+            forbidden: None,
+        }
+    }
+
+    /// Where a mistake of the slug is shown.
+    pub(crate) fn slug_span(&self) -> Span {
+        let literal = self.args.slug.as_ref().map(syn::LitStr::span);
+        literal.unwrap_or_else(|| self.ident.span())
+    }
+
+    pub(crate) fn docs(&self) -> impl Iterator<Item = &'s Attribute> {
+        self.source
+            .attrs
+            .iter()
+            .filter(|attr| attr.path().is_ident("doc"))
+    }
+
+    /// Attributes that would make the function disappear.
+    pub(crate) fn cfgs(&self) -> impl Iterator<Item = &'s Attribute> {
+        let is_cfg =
+            |attr: &&Attribute| attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr");
+        self.source.attrs.iter().filter(is_cfg)
+    }
+
+    /// Whether generated code can call the function with its parameters in order.
+    pub(crate) fn is_callable(&self) -> bool {
+        let sig = &self.source.sig;
+        sig.asyncness.is_some()
+            && matches!(sig.safety, Safety::Default)
+            && sig.abi.is_none()
+            && sig.generics.params.is_empty()
+            && self.output.is_ok()
+            && self.cfgs().next().is_none()
+            && !sig.inputs.iter().any(|input| match input {
+                FnArg::Receiver(_) => true,
+                FnArg::Typed(param) => super::types::impl_trait(&param.ty).is_some(),
+            })
+    }
+
+    /// Whether the handler takes the flow's input.
+    pub(crate) fn needs_flow_input(&self) -> bool {
+        self.params
+            .iter()
+            .any(|param| matches!(param.binding, Binding::Input))
+    }
+
+    pub(crate) fn when_unmet(&self) -> SkipMode {
+        self.args.when_unmet.unwrap_or(SkipMode::Skip)
+    }
+
+    pub(crate) fn when_exhausted(&self) -> SkipMode {
+        self.args.when_exhausted.unwrap_or(SkipMode::Fail)
+    }
+
+    /// Also when the condition can't be read.
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.args.key("if").is_some() || self.args.key("if_not").is_some()
+    }
+
+    pub(crate) fn skip_rule(&self) -> SkipRule {
+        SkipRule {
+            conditional: self.is_conditional(),
+            when_unmet: self.when_unmet(),
+            when_exhausted: self.when_exhausted(),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Types as they are written. The macro can't ask what a name stands for; it reads what stands there.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{GenericArgument, PathArguments, Type, TypeImplTrait, visit_mut::VisitMut};
+
+/// `T` of a type written `Vec<T>`.
+pub(crate) fn vec_element(ty: &Type) -> Option<&Type> {
+    argument_of(ty, "Vec")
+}
+
+/// Whether a type is written `Option<T>` or a reference to one.
+pub(crate) fn is_option(ty: &Type) -> bool {
+    match ty {
+        Type::Reference(reference) => is_option(&reference.elem),
+        ty => argument_of(ty, "Option").is_some(),
+    }
+}
+
+fn argument_of<'t>(ty: &'t Type, name: &str) -> Option<&'t Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+        return None;
+    };
+    match arguments.args.first()? {
+        GenericArgument::Type(ty) if last.ident == name && arguments.args.len() == 1 => Some(ty),
+        _ => None,
+    }
+}
+
+/// The first `impl Trait` in a type.
+pub(crate) fn impl_trait(ty: &Type) -> Option<TypeImplTrait> {
+    struct Find(Option<TypeImplTrait>);
+    impl VisitMut for Find {
+        fn visit_type_impl_trait_mut(&mut self, ty: &mut TypeImplTrait) {
+            self.0.get_or_insert_with(|| ty.clone());
+        }
+    }
+    let mut find = Find(None);
+    find.visit_type_mut(&mut ty.clone());
+    find.0
+}
+
+/// The type with `Self` written out, for code outside of the `impl`.
+pub(crate) fn without_self(ty: &Type, self_ty: &TokenStream) -> Type {
+    let tokens = replace_self(ty.to_token_stream(), self_ty);
+    syn::parse2(tokens).unwrap_or_else(|_| ty.clone())
+}
+
+fn replace_self(tokens: TokenStream, self_ty: &TokenStream) -> TokenStream {
+    let replace = |token| match token {
+        TokenTree::Ident(ident) if ident == "Self" => respan(self_ty.clone(), ident.span()),
+        TokenTree::Group(group) => {
+            let mut replaced = Group::new(group.delimiter(), replace_self(group.stream(), self_ty));
+            replaced.set_span(group.span());
+            TokenTree::Group(replaced).into()
+        }
+        other => TokenStream::from(other),
+    };
+    tokens.into_iter().map(replace).collect()
+}
+
+/// Moves every token to one place.
+pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
+    let moved = |token| match token {
+        TokenTree::Group(group) => {
+            let mut moved = Group::new(group.delimiter(), respan(group.stream(), span));
+            moved.set_span(span);
+            TokenTree::Group(moved)
+        }
+        mut other => {
+            other.set_span(span);
+            other
+        }
+    };
+    tokens.into_iter().map(moved).collect()
+}
+
+/// The places of the first and the last token.
+pub(crate) fn ends(tokens: &impl ToTokens) -> (Span, Span) {
+    let mut tokens = tokens.to_token_stream().into_iter();
+    let first = tokens
+        .next()
+        .map_or_else(Span::call_site, |token| token.span());
+    let last = tokens.last().map_or(first, |token| token.span());
+    (first, last)
+}
+
+/// The type as a person would write it.
+pub(crate) fn show(ty: &impl ToTokens) -> String {
+    let mut text = ty.to_token_stream().to_string();
+    for (spaced, tight) in [
+        (" :: ", "::"),
+        (":: ", "::"),
+        (" < ", "<"),
+        (" >", ">"),
+        ("& ", "&"),
+        (" ,", ","),
+        ("( ", "("),
+        (" )", ")"),
+        (" ;", ";"),
+    ] {
+        text = text.replace(spaced, tight);
+    }
+    text
+}
+
+/// A name of ours that no name of the user can clash with.
+pub(crate) fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+
+    #[test]
+    fn elements_of_lists_are_found() {
+        let element = |ty: Type| vec_element(&ty).map(show);
+        assert_eq!(
+            element(parse_quote!(Vec<Package>)).as_deref(),
+            Some("Package")
+        );
+        assert_eq!(
+            element(parse_quote!(std::vec::Vec<(u8, u8)>)).as_deref(),
+            Some("(u8, u8)")
+        );
+        assert_eq!(element(parse_quote!(Packages)), None);
+        assert_eq!(element(parse_quote!(HashMap<u8, u8>)), None);
+    }
+
+    #[test]
+    fn options_are_recognised() {
+        assert!(is_option(&parse_quote!(Option<&[u8]>)));
+        assert!(is_option(&parse_quote!(&Option<u8>)));
+        assert!(!is_option(&parse_quote!(Vec<Option<u8>>)));
+    }
+
+    #[test]
+    fn self_is_written_out() {
+        let self_ty = quote::quote!(inner::Audit);
+        let ty: Type = parse_quote!([Self; Self::LIMIT]);
+        assert_eq!(
+            show(&without_self(&ty, &self_ty)),
+            "[inner::Audit; inner::Audit::LIMIT]"
+        );
+    }
+
+    #[test]
+    fn impl_traits_are_found_anywhere() {
+        assert!(impl_trait(&parse_quote!(Vec<impl Clone>)).is_some());
+        assert!(impl_trait(&parse_quote!(&dyn Clone)).is_none());
+    }
+}

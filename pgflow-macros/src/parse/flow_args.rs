@@ -1,0 +1,104 @@
+//! The arguments of `#[flow(..)]`.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use syn::{LitStr, Path, Token, Type, bracketed, ext::IdentExt, parse::ParseStream};
+
+use super::{
+    arguments::{self, Syntax},
+    value,
+};
+use crate::errors::Errors;
+
+#[derive(Default)]
+pub(crate) struct FlowArgs {
+    pub(crate) input: Option<Type>,
+    /// The `=` before the input's type: a place on its line that no editor looks anything up at.
+    pub(crate) input_equals: Option<Span>,
+    pub(crate) state: Option<Type>,
+    pub(crate) slug: Option<LitStr>,
+    pub(crate) with_step_queues: bool,
+    pub(crate) step_enum: Option<Ident>,
+    pub(crate) output: Option<Ident>,
+    pub(crate) output_derive: Vec<Path>,
+    pub(crate) krate: Option<Path>,
+    pub(crate) max_attempts: Option<u32>,
+    pub(crate) base_delay: Option<u32>,
+    pub(crate) timeout: Option<u32>,
+    /// Every key that was given, whether or not its value could be read.
+    pub(crate) keys: Vec<Ident>,
+}
+
+const SYNTAX: Syntax = Syntax {
+    attribute: "#[flow]",
+    keys: &[
+        "input",
+        "state",
+        "slug",
+        "with_step_queues",
+        "step_enum",
+        "output",
+        "output_derive",
+        "crate",
+        "max_attempts",
+        "base_delay",
+        "timeout",
+    ],
+};
+
+impl FlowArgs {
+    pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
+        let mut args = Self::default();
+        let keys = arguments::each(tokens, &SYNTAX, errors, |key, input, _| {
+            args.read(key, input)
+        });
+        args.keys = keys;
+        args
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|given| given == key)
+    }
+
+    fn read(&mut self, key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        match key.unraw().to_string().as_str() {
+            "input" => {
+                self.input_equals = Some(value::equals(key, input, "Type")?);
+                self.input = Some(input.parse()?);
+            }
+            "state" => {
+                value::equals(key, input, "Type")?;
+                self.state = Some(input.parse()?);
+            }
+            "slug" => self.slug = Some(value::slug(key, input, "my_flow_v2")?),
+            "with_step_queues" => {
+                value::flag(key, input)?;
+                self.with_step_queues = true;
+            }
+            "step_enum" => self.step_enum = Some(value::type_name(key, input, "MyStep")?),
+            "output" => self.output = Some(value::type_name(key, input, "MyOutput")?),
+            "output_derive" => self.output_derive = derives(key, input)?,
+            "crate" => {
+                value::equals(key, input, "::my_crate::pgflow")?;
+                self.krate = Some(input.call(Path::parse_mod_style)?);
+            }
+            "max_attempts" => self.max_attempts = Some(value::attempts(key, input)?),
+            "base_delay" => self.base_delay = Some(value::duration(key, input)?),
+            "timeout" => self.timeout = Some(value::duration(key, input)?),
+            other => unreachable!("`{other}` is not in the list of keys"),
+        }
+        Ok(())
+    }
+}
+
+fn derives(key: &Ident, input: ParseStream<'_>) -> syn::Result<Vec<Path>> {
+    value::equals(key, input, "[Debug, Clone]")?;
+    if !input.peek(syn::token::Bracket) {
+        return Err(
+            input.error("`output_derive` takes a list, such as `output_derive = [Debug, Clone]`")
+        );
+    }
+    let list;
+    bracketed!(list in input);
+    let paths = list.parse_terminated(Path::parse_mod_style, Token![,])?;
+    Ok(paths.into_iter().collect())
+}

@@ -1,0 +1,173 @@
+//! The `impl` block under `#[flow]`.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{
+    Attribute, Generics, Path, Token, Type,
+    parse::{ParseStream, Parser, discouraged::Speculative},
+};
+
+use super::{StepArgs, StepFn};
+use crate::errors::Errors;
+
+/// An inherent `impl`.
+pub(crate) struct FlowImpl {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) generics: Generics,
+    pub(crate) self_ty: Type,
+    pub(crate) items: Vec<Item>,
+}
+
+pub(crate) enum Item {
+    Step(Box<StepFn>),
+    /// Marked `#[step]`, but not a function that can be read.
+    Unreadable {
+        /// The function's name, when there is one: rustc then reports the syntax error.
+        name: Option<Ident>,
+        tokens: TokenStream,
+    },
+    Other(TokenStream),
+}
+
+const PLACE: &str = "`#[flow]` goes on the `impl` block that holds the steps:
+
+    pub struct MyFlow;
+
+    #[flow(input = MyInput)]
+    impl MyFlow {
+        #[step]
+        async fn first(input: &MyInput) -> StepResult<Output> { .. }
+    }";
+
+impl FlowImpl {
+    /// `None`, and a mistake reported, when the item is something else.
+    pub(crate) fn parse(item: TokenStream, errors: &mut Errors) -> Option<Self> {
+        match parse_impl.parse2(item) {
+            Ok(mut source) => {
+                for step in source.steps_mut() {
+                    step.args = StepArgs::parse(&step.attr, errors);
+                }
+                Some(source)
+            }
+            Err(error) => {
+                errors.push(error);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &StepFn> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Step(step) => Some(&**step),
+            Item::Unreadable { .. } | Item::Other(_) => None,
+        })
+    }
+
+    fn steps_mut(&mut self) -> impl Iterator<Item = &mut StepFn> {
+        self.items.iter_mut().filter_map(|item| match item {
+            Item::Step(step) => Some(&mut **step),
+            Item::Unreadable { .. } | Item::Other(_) => None,
+        })
+    }
+}
+
+fn parse_impl(input: ParseStream<'_>) -> syn::Result<FlowImpl> {
+    let attrs = input.call(Attribute::parse_outer)?;
+    if !input.peek(Token![impl]) {
+        let _rest: TokenStream = input.parse()?;
+        return Err(syn::Error::new(Span::call_site(), PLACE));
+    }
+    input.parse::<Token![impl]>()?;
+    let mut generics = if input.peek(Token![<]) {
+        input.parse()?
+    } else {
+        Generics::default()
+    };
+    let self_ty: Type = input.parse()?;
+    if let Some(token) = input.parse::<Option<Token![for]>>()? {
+        return Err(syn::Error::new_spanned(
+            token,
+            "`#[flow]` goes on an inherent `impl`, not on a trait implementation",
+        ));
+    }
+    generics.where_clause = input.parse()?;
+    let body: Group = input.parse()?;
+    let items = items.parse2(body.stream())?;
+    Ok(FlowImpl {
+        attrs,
+        generics,
+        self_ty,
+        items,
+    })
+}
+
+fn items(input: ParseStream<'_>) -> syn::Result<Vec<Item>> {
+    let mut items = Vec::new();
+    let inner = input.call(Attribute::parse_inner)?;
+    if !inner.is_empty() {
+        items.push(Item::Other(quote!(#(#inner)*)));
+    }
+    while !input.is_empty() {
+        items.push(item(input)?);
+    }
+    Ok(items)
+}
+
+fn item(input: ParseStream<'_>) -> syn::Result<Item> {
+    let fork = input.fork();
+    if let Some(step) = StepFn::parse(&fork) {
+        input.advance_to(&fork);
+        return Ok(Item::Step(Box::new(step)));
+    }
+    let attrs = input
+        .fork()
+        .call(Attribute::parse_outer)
+        .unwrap_or_default();
+    if !attrs.iter().any(|attr| is_step(attr.path())) {
+        return raw_item(input).map(Item::Other);
+    }
+    let mut attrs = input.call(Attribute::parse_outer)?;
+    attrs.retain(|attr| !is_step(attr.path()));
+    let rest = raw_item(input)?;
+    Ok(Item::Unreadable {
+        name: function_name(&rest),
+        tokens: quote!(#(#attrs)* #rest),
+    })
+}
+
+pub(super) fn is_step(path: &Path) -> bool {
+    path.segments
+        .last()
+        .is_some_and(|segment| segment.ident == "step")
+}
+
+/// Everything up to the first `;`, or the first `{ .. }` that is not a part of a value.
+fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    let mut in_value = false;
+    while !input.is_empty() {
+        let token: TokenTree = input.parse()?;
+        let is_end = match &token {
+            TokenTree::Punct(punct) => {
+                in_value |= punct.as_char() == '=';
+                punct.as_char() == ';'
+            }
+            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !in_value,
+            TokenTree::Ident(_) | TokenTree::Literal(_) => false,
+        };
+        token.to_tokens(&mut tokens);
+        if is_end {
+            break;
+        }
+    }
+    Ok(tokens)
+}
+
+fn function_name(tokens: &TokenStream) -> Option<Ident> {
+    let mut tokens = tokens.clone().into_iter();
+    tokens.find(|token| matches!(token, TokenTree::Ident(ident) if ident == "fn"))?;
+    match tokens.next()? {
+        TokenTree::Ident(name) => Some(name),
+        _ => None,
+    }
+}

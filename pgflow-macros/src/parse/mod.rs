@@ -1,0 +1,18 @@
+//! From tokens to syntax: the `impl` block and its steps, and the arguments of the attributes.
+//!
+//! Lenient on purpose: bodies stay raw tokens, so a half-written one is rustc's business alone, and what can't be read
+//! is passed through.
+
+mod arguments;
+mod flow_args;
+mod item;
+mod pattern;
+mod step_args;
+mod step_fn;
+mod value;
+
+pub(crate) use flow_args::FlowArgs;
+pub(crate) use item::{FlowImpl, Item};
+pub(crate) use pattern::Pattern;
+pub(crate) use step_args::StepArgs;
+pub(crate) use step_fn::{From, StepFn};

@@ -1,0 +1,229 @@
+//! The object literals of `if` and `if_not`: JSON with names as keys, as in JavaScript.
+
+use std::iter::Peekable;
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree, token_stream};
+use syn::{Lit, LitFloat, LitInt, LitStr, ext::IdentExt, parse::ParseStream};
+
+use super::value;
+use crate::errors::Errors;
+
+/// A condition.
+pub(crate) struct Pattern {
+    /// `if` or `if_not`.
+    pub(crate) argument: Ident,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// A key of the object itself, and its value as JSON text.
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) at: Span,
+    value: String,
+}
+
+impl Pattern {
+    /// The object as JSON text; `rename` says what a key is called in the database.
+    pub(crate) fn json<'k>(&'k self, rename: impl Fn(&'k str) -> &'k str) -> String {
+        let entries = self.entries.iter().map(|entry| {
+            let mut text = String::new();
+            push_string(rename(&entry.key), &mut text);
+            format!("{text}:{}", entry.value)
+        });
+        format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+    }
+
+    /// A pattern that can't be read is reported and then taken as empty: the step still has a condition.
+    pub(super) fn parse(
+        argument: &Ident,
+        input: ParseStream<'_>,
+        errors: &mut Errors,
+    ) -> syn::Result<Self> {
+        value::equals(argument, input, "{ plan: \"premium\" }")?;
+        let token: TokenTree = input.parse()?;
+        let mut pattern = Self {
+            argument: argument.clone(),
+            entries: Vec::new(),
+        };
+        match &token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                match entries(group.stream()) {
+                    Ok(entries) => pattern.entries = entries,
+                    Err(error) => errors.push(error),
+                }
+            }
+            token => errors.at(
+                token.span(),
+                format!(
+                    "`{argument}` takes an object, such as `{argument} = {{ plan: \"premium\" }}`"
+                ),
+            ),
+        }
+        Ok(pattern)
+    }
+}
+
+const VALUE: &str =
+    "expected a JSON value: a string, a number, `true`, `false`, `null`, `[..]` or `{ .. }`";
+
+type Tokens = Peekable<token_stream::IntoIter>;
+
+fn entries(object: TokenStream) -> syn::Result<Vec<Entry>> {
+    let mut tokens = object.into_iter().peekable();
+    let mut entries: Vec<Entry> = Vec::new();
+    while let Some(token) = tokens.next() {
+        let (key, at) = (key(&token)?, token.span());
+        if entries.iter().any(|other| other.key == key) {
+            return Err(syn::Error::new(at, format!("key `{key}` is given twice")));
+        }
+        colon(&mut tokens, &key, at)?;
+        let value = value(&mut tokens, at)?;
+        comma(&mut tokens, "the entries of an object")?;
+        entries.push(Entry { key, at, value });
+    }
+    Ok(entries)
+}
+
+fn elements(array: &Group) -> syn::Result<String> {
+    let mut tokens = array.stream().into_iter().peekable();
+    let mut elements = Vec::new();
+    while tokens.peek().is_some() {
+        elements.push(value(&mut tokens, array.span())?);
+        comma(&mut tokens, "the elements of an array")?;
+    }
+    Ok(format!("[{}]", elements.join(",")))
+}
+
+/// `after` is where an absent value is reported.
+fn value(tokens: &mut Tokens, after: Span) -> syn::Result<String> {
+    let Some(token) = tokens.next() else {
+        return Err(syn::Error::new(after, VALUE));
+    };
+    match &token {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+            let object = Pattern {
+                argument: Ident::new("object", group.span()),
+                entries: entries(group.stream())?,
+            };
+            return Ok(object.json(|key| key));
+        }
+        TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
+            return elements(group);
+        }
+        TokenTree::Ident(ident) => {
+            let word = ident.to_string();
+            if matches!(word.as_str(), "true" | "false" | "null") {
+                return Ok(word);
+            }
+        }
+        TokenTree::Punct(punct) if punct.as_char() == '-' => {
+            if let Some(TokenTree::Literal(literal)) = tokens.next() {
+                return number(&Lit::new(literal), "-");
+            }
+        }
+        TokenTree::Literal(literal) => {
+            return match Lit::new(literal.clone()) {
+                Lit::Str(literal) => {
+                    let mut text = String::new();
+                    push_string(&string(&literal)?, &mut text);
+                    Ok(text)
+                }
+                other => number(&other, ""),
+            };
+        }
+        TokenTree::Group(_) | TokenTree::Punct(_) => {}
+    }
+    Err(syn::Error::new(token.span(), VALUE))
+}
+
+fn string(literal: &LitStr) -> syn::Result<String> {
+    let string = literal.value();
+    if string.contains('\0') {
+        return Err(syn::Error::new(
+            literal.span(),
+            "Postgres can't store the character U+0000; remove it from the condition",
+        ));
+    }
+    Ok(string)
+}
+
+fn push_string(string: &str, text: &mut String) {
+    text.push('"');
+    for character in string.chars() {
+        match character {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            control if u32::from(control) < 0x20 => {
+                text.push_str(&format!("\\u{:04x}", u32::from(control)));
+            }
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+}
+
+fn number(literal: &Lit, sign: &str) -> syn::Result<String> {
+    let number = match literal {
+        Lit::Int(int) if int.suffix().is_empty() => integer(int, sign),
+        Lit::Float(float) if float.suffix().is_empty() => fraction(float, sign),
+        other => return Err(syn::Error::new(other.span(), VALUE)),
+    };
+    number.ok_or_else(|| {
+        syn::Error::new(
+            literal.span(),
+            "this number can't be kept exactly; use an integer of at most 64 bits, a smaller fraction, or a string on both sides",
+        )
+    })
+}
+
+fn integer(literal: &LitInt, sign: &str) -> Option<String> {
+    let text = format!("{sign}{}", literal.base10_digits());
+    let fits = text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok();
+    fits.then_some(text)
+}
+
+fn fraction(literal: &LitFloat, sign: &str) -> Option<String> {
+    /// Beyond this, neighbouring numbers of 64 bits are more than 1 apart.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let number: f64 = literal.base10_parse().ok()?;
+    // `Debug` always writes a fraction or an exponent, and both are JSON.
+    (number < EXACT).then(|| format!("{sign}{number:?}"))
+}
+
+fn key(token: &TokenTree) -> syn::Result<String> {
+    match token {
+        TokenTree::Ident(ident) => return Ok(ident.unraw().to_string()),
+        TokenTree::Literal(literal) => {
+            if let Lit::Str(literal) = Lit::new(literal.clone()) {
+                return string(&literal);
+            }
+        }
+        TokenTree::Group(_) | TokenTree::Punct(_) => {}
+    }
+    Err(syn::Error::new(token.span(), "a key is a name or a string"))
+}
+
+fn colon(tokens: &mut Tokens, key: &str, after: Span) -> syn::Result<()> {
+    match tokens.peek() {
+        Some(TokenTree::Punct(punct)) if punct.as_char() == ':' => {
+            tokens.next();
+            Ok(())
+        }
+        other => Err(syn::Error::new(
+            other.map_or(after, TokenTree::span),
+            format!("expected `:` after the key `{key}`"),
+        )),
+    }
+}
+
+/// A comma or the end.
+fn comma(tokens: &mut Tokens, between: &str) -> syn::Result<()> {
+    match tokens.next() {
+        None => Ok(()),
+        Some(TokenTree::Punct(punct)) if punct.as_char() == ',' => Ok(()),
+        Some(other) => Err(syn::Error::new(
+            other.span(),
+            format!("expected `,` between {between}"),
+        )),
+    }
+}

@@ -1,0 +1,112 @@
+//! The arguments of `#[step(..)]`.
+
+use pgflow_definition::SkipMode;
+use proc_macro2::{Group, Ident};
+use syn::{Attribute, LitStr, Meta, ext::IdentExt, parse::ParseStream, token::Bracket};
+
+use super::{
+    arguments::{self, Syntax},
+    pattern::Pattern,
+    value,
+};
+use crate::errors::Errors;
+
+#[derive(Default)]
+pub(crate) struct StepArgs {
+    pub(crate) slug: Option<LitStr>,
+    pub(crate) depends_on: Option<Vec<Ident>>,
+    /// A step, or the word `input`.
+    pub(crate) map: Option<Ident>,
+    pub(crate) max_attempts: Option<u32>,
+    pub(crate) base_delay: Option<u32>,
+    pub(crate) timeout: Option<u32>,
+    pub(crate) start_delay: Option<u32>,
+    pub(crate) required: Option<Pattern>,
+    pub(crate) forbidden: Option<Pattern>,
+    pub(crate) when_unmet: Option<SkipMode>,
+    pub(crate) when_exhausted: Option<SkipMode>,
+    /// Every key that was given, whether or not its value could be read.
+    pub(crate) keys: Vec<Ident>,
+}
+
+const SYNTAX: Syntax = Syntax {
+    attribute: "#[step]",
+    keys: &[
+        "slug",
+        "depends_on",
+        "map",
+        "max_attempts",
+        "base_delay",
+        "timeout",
+        "start_delay",
+        "if",
+        "if_not",
+        "when_unmet",
+        "when_exhausted",
+    ],
+};
+
+impl StepArgs {
+    pub(super) fn parse(attr: &Attribute, errors: &mut Errors) -> Self {
+        let mut args = Self::default();
+        match &attr.meta {
+            Meta::Path(_) => {}
+            Meta::List(list) => {
+                let keys = arguments::each(
+                    list.tokens.clone(),
+                    &SYNTAX,
+                    errors,
+                    |key, input, errors| args.read(key, input, errors),
+                );
+                args.keys = keys;
+            }
+            Meta::NameValue(meta) => errors.on(meta, "write `#[step]` or `#[step(..)]`"),
+        }
+        args
+    }
+
+    /// The key as it was written, if it was.
+    pub(crate) fn key(&self, name: &str) -> Option<&Ident> {
+        self.keys.iter().find(|key| *key == name)
+    }
+
+    fn read(
+        &mut self,
+        key: &Ident,
+        input: ParseStream<'_>,
+        errors: &mut Errors,
+    ) -> syn::Result<()> {
+        match key.unraw().to_string().as_str() {
+            "slug" => self.slug = Some(value::slug(key, input, "fetch_v1")?),
+            "depends_on" => self.depends_on = Some(value::step_names(key, input, errors)?),
+            "map" => self.map = Some(map_source(key, input)?),
+            "max_attempts" => self.max_attempts = Some(value::attempts(key, input)?),
+            "base_delay" => self.base_delay = Some(value::duration(key, input)?),
+            "timeout" => self.timeout = Some(value::duration(key, input)?),
+            "start_delay" => self.start_delay = Some(value::duration(key, input)?),
+            "if" => self.required = Some(Pattern::parse(key, input, errors)?),
+            "if_not" => self.forbidden = Some(Pattern::parse(key, input, errors)?),
+            "when_unmet" => self.when_unmet = Some(value::mode(key, input)?),
+            "when_exhausted" => self.when_exhausted = Some(value::mode(key, input)?),
+            other => unreachable!("`{other}` is not in the list of keys"),
+        }
+        Ok(())
+    }
+}
+
+fn map_source(key: &Ident, input: ParseStream<'_>) -> syn::Result<Ident> {
+    value::equals(key, input, "step")?;
+    if input.peek(Bracket) {
+        let group: Group = input.parse()?;
+        return Err(syn::Error::new(
+            group.span(),
+            "`map` takes one step, without brackets: `map = step`",
+        ));
+    }
+    input.call(Ident::parse_any).map_err(|error| {
+        syn::Error::new(
+            error.span(),
+            "`map` takes the name of a step, or `input` for the flow's input",
+        )
+    })
+}

@@ -1,0 +1,229 @@
+//! The values of arguments.
+
+use pgflow_definition::{
+    SkipMode,
+    duration::parse_duration,
+    options::{MAX_OPTION, OptionName, OptionProblem},
+};
+use proc_macro2::{Ident, Span, TokenTree};
+use quote::quote;
+use syn::{
+    Expr, LitInt, LitStr, Token, bracketed, ext::IdentExt, parse::ParseStream, token::Bracket,
+};
+
+use crate::{errors::Errors, model::names::nearest};
+
+/// The `=` after a key; `example` is what could follow.
+pub(super) fn equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Result<Span> {
+    let Some(equals) = input.parse::<Option<Token![=]>>()? else {
+        return Err(syn::Error::new(
+            key.span(),
+            format!("`{key}` needs a value; write `{key} = {example}`"),
+        ));
+    };
+    if input.is_empty() || input.peek(Token![,]) {
+        return Err(syn::Error::new(
+            key.span(),
+            format!("`{key}` has no value; write `{key} = {example}`"),
+        ));
+    }
+    Ok(equals.span)
+}
+
+pub(super) fn flag(key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+    match input.parse::<Option<Token![=]>>()? {
+        None => Ok(()),
+        Some(equals) => Err(syn::Error::new_spanned(
+            quote!(#key #equals),
+            format!("`{key}` is a flag and takes no value; write just `{key}`"),
+        )),
+    }
+}
+
+pub(super) fn slug(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Result<LitStr> {
+    equals(key, input, &format!("\"{example}\""))?;
+    input.parse().map_err(|error| {
+        syn::Error::new(
+            error.span(),
+            format!("`{key}` takes a string, such as `{key} = \"{example}\"`"),
+        )
+    })
+}
+
+pub(super) fn type_name(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Result<Ident> {
+    equals(key, input, example)?;
+    input.parse().map_err(|error| {
+        syn::Error::new(
+            error.span(),
+            format!("`{key}` takes a name for the type, such as `{key} = {example}`"),
+        )
+    })
+}
+
+const ATTEMPTS: &str =
+    "`max_attempts` counts attempts, the first one included; it must be at least 1";
+
+pub(super) fn attempts(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> {
+    equals(key, input, "3")?;
+    if let Some(minus) = input.parse::<Option<Token![-]>>()? {
+        let number: TokenTree = input.parse()?;
+        return Err(syn::Error::new_spanned(quote!(#minus #number), ATTEMPTS));
+    }
+    let literal: LitInt = input.parse().map_err(|error| {
+        syn::Error::new(
+            error.span(),
+            format!("`{key}` takes a whole number, such as `{key} = 3`"),
+        )
+    })?;
+    let number = literal.base10_parse().unwrap_or(u32::MAX);
+    OptionName::MaxAttempts
+        .check(number)
+        .map(|()| number)
+        .map_err(|problem| {
+            let message = match problem {
+                OptionProblem::TooSmall => ATTEMPTS.to_owned(),
+                OptionProblem::TooLarge => {
+                    format!("`{key}` is too large; the limit is {MAX_OPTION}")
+                }
+            };
+            syn::Error::new(literal.span(), message)
+        })
+}
+
+/// The key is one of the options that are durations.
+pub(super) fn duration(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> {
+    let option = [
+        OptionName::BaseDelay,
+        OptionName::Timeout,
+        OptionName::StartDelay,
+    ]
+    .into_iter()
+    .find(|option| key == option.as_str())
+    .unwrap_or_else(|| unreachable!("`{key}` is not a duration"));
+    let literal = duration_literal(key, input)?;
+    let seconds = parse_duration(&literal.value()).map_err(|problem| {
+        syn::Error::new(
+            literal.span(),
+            format!("bad duration for `{key}`: {problem}"),
+        )
+    })?;
+    option.check(seconds).map(|()| seconds).map_err(|problem| {
+        let (bound, limit) = match problem {
+            OptionProblem::TooSmall => ("least", option.minimum()),
+            OptionProblem::TooLarge => ("most", MAX_OPTION),
+        };
+        let plural = if limit == 1 { "" } else { "s" };
+        syn::Error::new(
+            literal.span(),
+            format!("`{key}` must be at {bound} {limit} second{plural}"),
+        )
+    })
+}
+
+fn duration_literal(key: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
+    equals(key, input, "\"30s\"")?;
+    if input.peek(LitInt) {
+        let number: LitInt = input.parse()?;
+        let digits = number.base10_digits();
+        return Err(syn::Error::new(
+            number.span(),
+            format!("a duration needs a unit: write `{key} = \"{digits}s\"`"),
+        ));
+    }
+    let expected = format!("`{key}` takes a string with a unit, such as `{key} = \"30s\"`");
+    if input.peek(LitStr) {
+        return input.parse();
+    }
+    // An expression is underlined as a whole, anything else at its first token.
+    match input.fork().parse::<Expr>() {
+        Ok(_) => Err(syn::Error::new_spanned(input.parse::<Expr>()?, expected)),
+        Err(error) => Err(syn::Error::new(error.span(), expected)),
+    }
+}
+
+pub(super) fn mode(key: &Ident, input: ParseStream<'_>) -> syn::Result<SkipMode> {
+    const MODES: [SkipMode; 3] = [SkipMode::Fail, SkipMode::Skip, SkipMode::SkipCascade];
+    const TAKES: &str = "takes \"fail\", \"skip\" or \"skip-cascade\"";
+    equals(key, input, "\"skip\"")?;
+    let literal: LitStr = input
+        .parse()
+        .map_err(|error| syn::Error::new(error.span(), format!("`{key}` {TAKES}")))?;
+    let word = literal.value();
+    MODES
+        .into_iter()
+        .find(|mode| mode.as_str() == word)
+        .ok_or_else(|| {
+            let help = match nearest(&word, MODES.map(SkipMode::as_str)) {
+                Some(mode) => format!("did you mean \"{mode}\"?"),
+                None => format!("it {TAKES}"),
+            };
+            syn::Error::new(
+                literal.span(),
+                format!("`{key}` has no mode \"{word}\"\n\nhelp: {help}"),
+            )
+        })
+}
+
+/// `[a, b]`. A name that is written in another way is reported, and then taken as meant.
+pub(super) fn step_names(
+    key: &Ident,
+    input: ParseStream<'_>,
+    errors: &mut Errors,
+) -> syn::Result<Vec<Ident>> {
+    equals(key, input, "[step_a, step_b]")?;
+    if !input.peek(Bracket) {
+        if let Ok(name) = input.fork().call(Ident::parse_any) {
+            input.parse::<TokenTree>()?;
+            errors.at(
+                name.span(),
+                format!("`{key}` takes a list; write `{key} = [{name}]`"),
+            );
+            return Ok(vec![name]);
+        }
+        let token: TokenTree = input.parse()?;
+        return Err(syn::Error::new(
+            token.span(),
+            format!("`{key}` takes a list of step names, such as `{key} = [step_a, step_b]`"),
+        ));
+    }
+    let list;
+    let bracket = bracketed!(list in input);
+    let mut names = Vec::new();
+    if list.is_empty() {
+        errors.at(
+            bracket.span.join(),
+            format!(
+                "`{key} = []` lists no step; leave `{key}` out for a step without dependencies"
+            ),
+        );
+    }
+    while !list.is_empty() {
+        names.extend(step_name(&list, errors)?);
+        if list.is_empty() {
+            break;
+        }
+        list.parse::<Token![,]>()
+            .map_err(|error| syn::Error::new(error.span(), "expected `,` between step names"))?;
+    }
+    Ok(names)
+}
+
+fn step_name(list: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Option<Ident>> {
+    if list.peek(Ident::peek_any) {
+        return list.call(Ident::parse_any).map(Some);
+    }
+    let token: TokenTree = list.parse()?;
+    let text = token.to_string();
+    let bare = text.trim_matches('"');
+    match (&token, syn::parse_str::<Ident>(bare)) {
+        (TokenTree::Literal(literal), Ok(mut name)) => {
+            errors.at(
+                literal.span(),
+                format!("steps are named by their function: write `{bare}` instead of `{text}`"),
+            );
+            name.set_span(literal.span());
+            Ok(Some(name))
+        }
+        _ => Err(syn::Error::new(token.span(), "expected the name of a step")),
+    }
+}
