@@ -87,8 +87,10 @@ begin
             i.item, i.run_id, i.step_slug, i.task_index, t.status, t.queue_name, t.message_id,
             r.status = 'started' and s.status = 'started' and t.status = 'started'
                 and (i.attempt is null or i.attempt = t.attempts_count)
-                -- The same task twice in one batch: the first one speaks.
-                and row_number() over (partition by i.run_id, i.step_slug, i.task_index order by i.item) = 1 as is_current,
+                -- The current attempt twice in one batch: the first item speaks. A stale one before it must not silence it.
+                and row_number() over (
+                    partition by i.run_id, i.step_slug, i.task_index, i.attempt is null or i.attempt = t.attempts_count order by i.item
+                ) = 1 as is_current,
             d.feeds_map and d.step_type = 'single' and jsonb_typeof(coalesce(i.output, 'null')) <> 'array' as is_violation
         from unnest(complete_tasks.run_ids, complete_tasks.step_slugs, complete_tasks.task_indexes, complete_tasks.attempts, complete_tasks.outputs)
             with ordinality as i (run_id, step_slug, task_index, attempt, output, item)
