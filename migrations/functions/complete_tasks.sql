@@ -37,12 +37,10 @@ declare
     v_ready boolean := false;
     v_count int;
 begin
-    if cardinality(step_slugs) is distinct from v_items or cardinality(task_indexes) is distinct from v_items
-        or cardinality(attempts) is distinct from v_items or cardinality(outputs) is distinct from v_items
+    if coalesce(cardinality(step_slugs), 0) <> v_items or coalesce(cardinality(task_indexes), 0) <> v_items
+        or coalesce(cardinality(attempts), 0) <> v_items or coalesce(cardinality(outputs), 0) <> v_items
     then
-        if v_items > 0 or coalesce(cardinality(step_slugs), 0) > 0 then
-            raise exception 'complete_tasks got arrays of different lengths' using errcode = 'PF009', hint = 'Pass one element of each array for each task.';
-        end if;
+        raise exception 'complete_tasks got arrays of different lengths' using errcode = 'PF009', hint = 'Pass one element of each array for each task.';
     end if;
     if v_items = 0 then
         return;
