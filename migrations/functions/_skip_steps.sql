@@ -40,7 +40,7 @@ begin
     update pgflow.step_states s
     set
         status = 'skipped',
-        skipped_at = clock_timestamp(),
+        skipped_at = greatest(clock_timestamp(), s.created_at, s.started_at),
         remaining_tasks = null,
         skip_reason = case when s.step_slug = v_trigger then reason else 'dependency_skipped' end,
         error_message = case when s.step_slug = v_trigger then _skip_steps.error_message end

@@ -142,7 +142,7 @@ begin
 
     if v_done_items is not null then
         update pgflow.step_tasks t
-        set status = 'completed', completed_at = clock_timestamp(), output = coalesce(outputs[i.item], 'null')
+        set status = 'completed', completed_at = greatest(clock_timestamp(), t.started_at), output = coalesce(outputs[i.item], 'null')
         from unnest(v_done_items, v_done_runs, v_done_slugs, v_done_indexes) as i (item, run_id, step_slug, task_index)
         where t.run_id = i.run_id and t.step_slug = i.step_slug and t.task_index = i.task_index;
         get diagnostics v_count = row_count;
@@ -182,7 +182,7 @@ begin
             update pgflow.step_states s
             set
                 status = 'completed',
-                completed_at = clock_timestamp(),
+                completed_at = greatest(clock_timestamp(), s.started_at),
                 remaining_tasks = 0,
                 output = case
                     when d.step_type = 'map' then (
