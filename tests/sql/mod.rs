@@ -15,6 +15,7 @@ mod get_run_with_states;
 mod is_valid_slug;
 mod maps;
 mod plans;
+mod races;
 mod realtime;
 mod recovery;
 mod recovery_faults;
