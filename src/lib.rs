@@ -3,12 +3,15 @@
 
 pub use pgflow_macros::{flow, step};
 pub use pgflow_runtime::{
+    client::{self, Client, StartFlow},
     context::StepContext,
     definition,
     flow::{
         BoxError, DecodeError, EncodeError, Flow, OneQueue, Permanent, QueueModeMarker,
         QueuePerStep, RetryAfter, StepError, StepId, StepQueued, StepResult,
     },
+    startup::{self, StartupError},
+    worker::{self, FlowWorker, WorkerError, WorkerHandle},
 };
 
 #[doc(hidden)]
@@ -17,7 +20,7 @@ pub use pgflow_runtime::__private;
 /// What a module with a flow needs: `use pgflow::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Flow, Permanent, RetryAfter, StepContext, StepError, StepId, StepQueued, StepResult, flow,
+        Client, Flow, FlowWorker, Permanent, RetryAfter, StartFlow, StepContext, StepError, StepId, StepQueued, StepResult, flow,
         step,
     };
 }

@@ -1,2 +1,5 @@
 //! Integration tests.
+mod client;
 mod migrate;
+mod support;
+mod worker;

@@ -53,6 +53,16 @@ impl WorkerHandle {
         self.stop.request();
     }
 
+    /// [Asks](Self::shutdown) the worker to shut down and [waits](Self::join) until it has.
+    ///
+    /// # Errors
+    ///
+    /// Why the worker stopped, if it had stopped before it was asked to.
+    pub async fn stop(self) -> Result<(), WorkerError> {
+        self.shutdown();
+        self.join().await
+    }
+
     /// Resolves when the worker has stopped, for whatever reason; [`join`](Self::join) tells the reason.
     pub async fn stopped(&self) {
         self.stopped.cancelled().await;
