@@ -1,26 +1,33 @@
-//! Workflows written as annotated async functions, checked by the compiler, run by Postgres.
+#![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use pgflow_macros::{flow, step};
+#[cfg(feature = "dev")]
+#[cfg_attr(docsrs, doc(cfg(feature = "dev")))]
+pub use pgflow_runtime::dev;
 pub use pgflow_runtime::{
-    client::{self, Client, StartFlow},
+    client::{self, Client, ClientError, RunError, RunHandle, StartFlow},
     context::StepContext,
     definition,
     flow::{
         BoxError, DecodeError, EncodeError, Flow, OneQueue, Permanent, QueueModeMarker,
         QueuePerStep, RetryAfter, StepError, StepId, StepQueued, StepResult,
     },
+    inspect,
+    migrate::{self, migrate},
     startup::{self, StartupError},
     worker::{self, FlowWorker, WorkerError, WorkerHandle},
 };
+/// The database library in whose pools and transactions everything here runs.
+pub use sqlx;
 
 #[doc(hidden)]
 pub use pgflow_runtime::__private;
 
-/// What a module with a flow needs: `use pgflow::prelude::*;`.
+/// What a module with a flow, or with its worker or caller, needs: `use pgflow::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Client, Flow, FlowWorker, Permanent, RetryAfter, StartFlow, StepContext, StepError, StepId, StepQueued, StepResult, flow,
-        step,
+        Client, Flow, FlowWorker, Permanent, RetryAfter, RunHandle, StartFlow, StepContext,
+        StepError, StepId, StepQueued, StepResult, flow, step,
     };
 }

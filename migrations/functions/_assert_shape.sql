@@ -6,6 +6,7 @@ set search_path = ''
 as $$
 declare
     v_step jsonb;
+    v_options jsonb;
 begin
     if jsonb_typeof(shape) is distinct from 'object' or jsonb_typeof(shape -> 'steps') is distinct from 'array' then
         raise exception 'flow "%": the shape is not an object with an array "steps"', flow_slug using errcode = 'PF004';
@@ -14,15 +15,34 @@ begin
         if jsonb_typeof(v_step -> 'slug') is distinct from 'string'
             or jsonb_typeof(v_step -> 'stepType') is distinct from 'string'
             or jsonb_typeof(v_step -> 'dependencies') is distinct from 'array'
+            or jsonb_path_exists(v_step, '$.dependencies[*] ? (@.type() != "string")')
             or jsonb_typeof(v_step -> 'whenUnmet') is distinct from 'string'
             or jsonb_typeof(v_step -> 'whenExhausted') is distinct from 'string'
-            or jsonb_typeof(v_step #> '{requiredInputPattern,defined}') is distinct from 'boolean'
-            or jsonb_typeof(v_step #> '{forbiddenInputPattern,defined}') is distinct from 'boolean'
+            -- A value that is not `defined` would be stored, and every later start would find another shape.
+            or v_step #>> '{requiredInputPattern,defined}' is distinct from (v_step #> '{requiredInputPattern,value}' is not null)::text
+            or v_step #>> '{forbiddenInputPattern,defined}' is distinct from (v_step #> '{forbiddenInputPattern,value}' is not null)::text
         then
             raise exception 'flow "%": a step of the shape lacks a part or has one of a wrong type', flow_slug using
                 errcode = 'PF004',
                 hint = 'Each step has slug, stepType, dependencies, whenUnmet, whenExhausted, requiredInputPattern and forbiddenInputPattern.';
         end if;
+    end loop;
+
+    for v_options in select shape -> 'options' union all select e -> 'options' from jsonb_array_elements(shape -> 'steps') e loop
+        continue when v_options is null;
+        if jsonb_typeof(v_options) = 'object' then
+            continue when not exists (
+                select
+                from jsonb_each(v_options) o
+                where case
+                    when jsonb_typeof(o.value) = 'number' then scale(o.value::numeric) > 0 or abs(o.value::numeric) > 2147483647
+                    else true
+                end
+            );
+        end if;
+        raise exception 'flow "%": an option of the shape is not a whole number up to 2147483647', flow_slug using
+            errcode = 'PF004',
+            detail = v_options::text;
     end loop;
 end
 $$;

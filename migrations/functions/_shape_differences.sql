@@ -1,5 +1,5 @@
 -- One readable line per structural difference between the shape that a worker sends and the stored one; options are no part of it.
--- Steps are compared by position. A part that is missing on one side differs from one that is there.
+-- Steps are compared by position, their dependencies as sets. A part that is missing on one side differs from one that is there.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._shape_differences(sent jsonb, stored jsonb) returns text[]
 language plpgsql stable
@@ -26,6 +26,9 @@ begin
         elsif v_sent ->> 'slug' is distinct from v_stored ->> 'slug' then
             v_lines := v_lines || format('step %s: "%s" in the code, "%s" in the database', i, v_sent ->> 'slug', v_stored ->> 'slug');
         else
+            v_sent := jsonb_set(v_sent, '{dependencies}', (
+                select coalesce(jsonb_agg(d order by d collate "C"), '[]') from jsonb_array_elements_text(v_sent -> 'dependencies') d
+            ));
             foreach v_part in array array['stepType', 'dependencies', 'whenUnmet', 'whenExhausted', 'requiredInputPattern', 'forbiddenInputPattern'] loop
                 if v_sent -> v_part is distinct from v_stored -> v_part then
                     v_lines := v_lines || format('step "%s", %s: %s in the code, %s in the database',

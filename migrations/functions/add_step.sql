@@ -71,9 +71,9 @@ begin
     if found then
         raise exception 'step "%" lists dependency "%" twice', v_slug, v_found using errcode = 'PF004';
     end if;
-    select string_agg(d, ', ' order by d) into v_found
+    select string_agg(coalesce(d, 'NULL'), ', ' order by d) into v_found
     from unnest(v_deps) d
-    where not exists (select from pgflow.steps s where s.flow_slug = v_flow and s.step_slug = d);
+    where d is null or not exists (select from pgflow.steps s where s.flow_slug = v_flow and s.step_slug = d);
     if v_found is not null then
         raise exception 'step "%" depends on steps that flow "%" does not have: %', v_slug, v_flow, v_found using
             errcode = 'PF004',

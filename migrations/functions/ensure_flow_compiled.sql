@@ -38,6 +38,7 @@ begin
     end if;
 
     if not exists (select from pgflow.flows f where f.flow_slug = v_flow) then
+        perform pgflow._assert_step_slugs(v_flow, shape);
         perform pgflow.create_flow(
             v_flow,
             max_attempts => (shape #>> '{options,maxAttempts}')::int,
@@ -45,9 +46,6 @@ begin
             timeout => (shape #>> '{options,timeout}')::int
         );
         for v_step in select jsonb_array_elements(shape -> 'steps') loop
-            if exists (select from pgflow.steps s where s.flow_slug = v_flow and s.step_slug = v_step ->> 'slug') then
-                raise exception 'flow "%" has two steps "%"', v_flow, v_step ->> 'slug' using errcode = 'PF004';
-            end if;
             perform pgflow.add_step(
                 v_flow,
                 v_step ->> 'slug',

@@ -1,6 +1,6 @@
 //! The rules of `pgflow-definition`, with each problem brought back to the token that it comes from.
 
-use pgflow_definition::{Part, Problem, ProblemKind, slug::BINDING_NAMES};
+use pgflow_definition::{ConditionProblem, Part, Problem, ProblemKind, slug::BINDING_NAMES};
 use proc_macro2::{Ident, Span};
 
 use crate::{
@@ -33,11 +33,13 @@ pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) -> Vec<Cycle> {
             // Said of the `impl`, which has no steps.
             ProblemKind::StepQueuesWithoutSteps
             // Said with the key underlined; and these are only found with the feature `shape`, which other crates may turn on.
-            | ProblemKind::ConditionKeyNotADependency { .. }
-            | ProblemKind::ConditionNotJson { .. }
-            | ProblemKind::ConditionNotAnObject { .. }
-            | ProblemKind::ConditionHoldsNul
-            | ProblemKind::ConditionNumberNotExact { .. } => {}
+            | ProblemKind::Condition(
+                ConditionProblem::NotADependency { .. }
+                | ConditionProblem::NotJson { .. }
+                | ConditionProblem::NotAnObject { .. }
+                | ConditionProblem::HoldsNul
+                | ConditionProblem::InexactNumber { .. },
+            ) => {}
             _ => errors.at(place(flow, &problem), message(flow, &problem)),
         }
     }

@@ -1,6 +1,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::migrate::MigrateError;
+use crate::sql::CallError;
+
 /// Why a development database is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -167,6 +170,18 @@ pub enum DevError {
         /// The error of the driver.
         #[source]
         source: sqlx::Error,
+    },
+
+    /// The database could not be migrated.
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
+
+    /// The migrated database could not be marked as a developer's own.
+    #[error("marking the database as local failed; expected a migrated database of this release")]
+    MarkLocal {
+        /// The answer of the database.
+        #[source]
+        source: CallError,
     },
 
     /// The operating system refused something.

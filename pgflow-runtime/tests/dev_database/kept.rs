@@ -99,6 +99,16 @@ async fn an_interrupted_initialisation_is_repeated() {
 }
 
 #[tokio::test]
+async fn what_an_initialisation_without_end_left_is_replaced() {
+    let (_parent, path) = place();
+    drop(start(&path).await.unwrap());
+    // As after a power cut, where nobody cleans up.
+    fs::rename(path.join("data"), path.join("data.new")).unwrap();
+    start(&path).await.unwrap().pool().await.unwrap();
+    assert!(!path.join("data.new").exists());
+}
+
+#[tokio::test]
 async fn a_deep_directory_works_too() {
     let (parent, _) = place();
     let path = parent

@@ -163,6 +163,32 @@ fn the_environment_names_the_server() {
     assert_eq!(ready.url, url);
 }
 
+async fn environment(pool: &PgPool) -> String {
+    let environment = sqlx::query_scalar("select environment from pgflow.installation");
+    environment.fetch_one(pool).await.unwrap()
+}
+
+#[tokio::test]
+async fn migrated_and_marked_as_local_when_it_is_private() {
+    let database = private().start().await.unwrap();
+    for _ in 0..2 {
+        let pool = database.migrated_pool().await.unwrap();
+        assert_eq!(environment(&pool).await, "local");
+    }
+}
+
+#[tokio::test]
+async fn migrated_but_not_marked_when_the_environment_names_it() {
+    let server = private().start().await.unwrap();
+    let mut command = command(Then::Migrate);
+    command.env("DATABASE_URL", server.url());
+    assert!(!Owner::spawn(command).ready().unwrap().is_private);
+    assert_eq!(
+        environment(&server.pool().await.unwrap()).await,
+        "production"
+    );
+}
+
 #[test]
 fn an_empty_variable_is_an_unset_one() {
     let mut command = command(Then::Report);

@@ -1,0 +1,159 @@
+//! What a claimed task is given: the flow's input, its dependencies' outputs, an element; and the flow's input beside it where it is wanted.
+
+use serde_json::{Value, json};
+
+use crate::support::TestDb;
+use crate::support::flows::{
+    claim, claim_one, complete, define, drain, fail, start, step, worker, worker_taking_flow_input,
+};
+use crate::support::invariants::assert_invariants;
+
+#[tokio::test]
+async fn a_root_gets_the_flow_s_input_whatever_json_it_is() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let worker = worker(&db.pool, "orders").await;
+    for input in [
+        json!(0),
+        json!(false),
+        json!(""),
+        json!(null),
+        json!([]),
+        json!({"a": [null]}),
+    ] {
+        start(&db.pool, "orders", input.clone()).await;
+        assert_eq!(claim_one(&db.pool, worker).await.input, input);
+    }
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_dependent_step_gets_an_object_of_the_outputs_of_its_own_dependencies() {
+    let db = TestDb::new().await;
+    let steps = [
+        step("zero"),
+        step("no"),
+        step("empty"),
+        step("nothing"),
+        step("unrelated"),
+        step("join").deps(&["nothing", "zero", "empty", "no"]),
+    ];
+    define(&db.pool, "orders", &steps).await;
+    start(&db.pool, "orders", json!({"id": 1})).await;
+    let worker = worker(&db.pool, "orders").await;
+    for task in claim(&db.pool, worker, 5).await {
+        let output = match task.step_slug.as_str() {
+            "zero" => json!(0),
+            "no" => json!(false),
+            "empty" => json!(""),
+            "nothing" => json!(null),
+            other => json!(other),
+        };
+        complete(&db.pool, &task, output).await;
+    }
+    assert_eq!(
+        claim_one(&db.pool, worker).await.input,
+        json!({"zero": 0, "no": false, "empty": "", "nothing": null})
+    );
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_skipped_dependency_is_an_absent_key() {
+    let db = TestDb::new().await;
+    let steps = [
+        step("a"),
+        step("unmet").required(json!({"plan": "pro"})),
+        step("broken").max_attempts(1).when_exhausted("skip"),
+        step("join").deps(&["a", "unmet", "broken"]),
+        step("alone").deps(&["unmet"]),
+    ];
+    define(&db.pool, "orders", &steps).await;
+    start(&db.pool, "orders", json!({})).await;
+    let worker = worker(&db.pool, "orders").await;
+    for task in claim(&db.pool, worker, 3).await {
+        match task.step_slug.as_str() {
+            "a" => complete(&db.pool, &task, json!(1)).await,
+            "broken" => fail(&db.pool, &task, "no").await,
+            _ => {
+                assert_eq!(task.input, json!({}), "{}", task.step_slug);
+                complete(&db.pool, &task, json!(2)).await
+            }
+        };
+    }
+    assert_eq!(claim_one(&db.pool, worker).await.input, json!({"a": 1}));
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_map_task_gets_its_element() {
+    let db = TestDb::new().await;
+    let steps = [
+        step("over_input").map(),
+        step("list"),
+        step("over_list").deps(&["list"]).map(),
+        step("over_map").deps(&["over_list"]).map(),
+    ];
+    define(&db.pool, "orders", &steps).await;
+    let elements = json!([{"a": 1}, [1, [2]], null, "é", 0]);
+    start(&db.pool, "orders", elements.clone()).await;
+    let worker = worker(&db.pool, "orders").await;
+    let mut inputs = std::collections::BTreeMap::<String, Vec<Value>>::new();
+    drain(&db.pool, worker, |task| {
+        if task.step_slug == "list" {
+            assert_eq!(task.input, elements);
+            return elements.clone();
+        }
+        inputs
+            .entry(task.step_slug.clone())
+            .or_default()
+            .push(task.input.clone());
+        json!([task.input])
+    })
+    .await;
+    let wrapped: Vec<Value> = elements
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|e| json!([e]))
+        .collect();
+    assert_eq!(json!(inputs["over_input"]), elements);
+    assert_eq!(json!(inputs["over_list"]), elements);
+    assert_eq!(inputs["over_map"], wrapped);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn the_flow_s_input_is_delivered_to_registered_steps_only_and_never_twice() {
+    let db = TestDb::new().await;
+    let steps = [
+        step("root"),
+        step("root_map").map(),
+        step("next").deps(&["root"]),
+        step("next_map").deps(&["root"]).map(),
+        step("not_registered").deps(&["root"]),
+    ];
+    define(&db.pool, "orders", &steps).await;
+    start(&db.pool, "orders", json!([7])).await;
+    let registered = ["root", "root_map", "next", "next_map", "of_another_flow"];
+    let worker = worker_taking_flow_input(&db.pool, "orders", &registered).await;
+    let mut delivered = std::collections::BTreeMap::new();
+    drain(&db.pool, worker, |task| {
+        delivered.insert(task.step_slug.clone(), task.flow_input.clone());
+        json!([1])
+    })
+    .await;
+    let expected = [
+        ("next", Some(json!([7]))),
+        ("next_map", Some(json!([7]))),
+        ("not_registered", None),
+        // Its input is the flow's input.
+        ("root", None),
+        ("root_map", Some(json!([7]))),
+    ];
+    assert_eq!(
+        delivered.into_iter().collect::<Vec<_>>(),
+        expected.map(|(slug, input)| (slug.to_owned(), input))
+    );
+    assert_invariants(&db.pool).await;
+}

@@ -1,0 +1,132 @@
+//! What counts as another shape, and what does not.
+
+use serde_json::{Value, json};
+
+use super::{answer, definition, ensure, verified};
+use crate::support::TestDb;
+use crate::support::flows::{Step, shape, start, step};
+use crate::support::invariants::assert_invariants;
+
+fn stored() -> Vec<Step> {
+    vec![
+        step("a"),
+        step("b").required(json!({"x": 1})),
+        step("c").deps(&["a"]).map(),
+        step("d").deps(&["a", "b"]),
+    ]
+}
+
+/// The lines of the mismatch between the stored flow and these steps; the database does not change.
+async fn differences(steps: &[Step]) -> Vec<String> {
+    let db = TestDb::new().await;
+    assert_eq!(answer(&db.pool, &stored()).await["status"], "compiled");
+    start(&db.pool, "orders", json!({"x": 1})).await;
+    let before = definition(&db.pool).await;
+    let answer = answer(&db.pool, steps).await;
+    assert_eq!(answer["status"], "mismatch");
+    assert_eq!(answer["mismatch_kind"], "shape");
+    assert_eq!(definition(&db.pool).await, before);
+    assert_invariants(&db.pool).await;
+    serde_json::from_value(answer["differences"].clone()).expect("lines")
+}
+
+#[tokio::test]
+async fn each_structural_difference_has_a_line() {
+    let steps = [
+        step("a").when_unmet("fail").when_exhausted("skip-cascade"),
+        step("b")
+            .required(json!({"x": 2}))
+            .forbidden(json!({"y": {}})),
+        step("c").deps(&["a"]),
+        step("d").deps(&["a", "c"]),
+    ];
+    assert_eq!(
+        differences(&steps).await,
+        [
+            r#"step "a", whenUnmet: "fail" in the code, "skip" in the database"#,
+            r#"step "a", whenExhausted: "skip-cascade" in the code, "fail" in the database"#,
+            r#"step "b", requiredInputPattern: {"value": {"x": 2}, "defined": true} in the code, {"value": {"x": 1}, "defined": true} in the database"#,
+            r#"step "b", forbiddenInputPattern: {"value": {"y": {}}, "defined": true} in the code, {"defined": false} in the database"#,
+            r#"step "c", stepType: "single" in the code, "map" in the database"#,
+            r#"step "d", dependencies: ["a", "c"] in the code, ["a", "b"] in the database"#,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_missing_step_has_a_line() {
+    assert_eq!(
+        differences(&stored()[..3]).await,
+        [
+            "number of steps: 3 in the code, 4 in the database",
+            r#"step 3: missing in the code, "d" in the database"#,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_new_step_has_a_line() {
+    let mut steps = stored();
+    steps.push(step("e"));
+    assert_eq!(
+        differences(&steps).await,
+        [
+            "number of steps: 5 in the code, 4 in the database",
+            r#"step 4: "e" in the code, missing in the database"#,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn steps_in_another_order_are_another_shape() {
+    let mut steps = stored();
+    steps.swap(0, 1);
+    assert_eq!(
+        differences(&steps).await,
+        [
+            r#"step 0: "b" in the code, "a" in the database"#,
+            r#"step 1: "a" in the code, "b" in the database"#,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_order_of_dependencies_does_not_count() {
+    let db = TestDb::new().await;
+    let mut shape = shape(&stored());
+    shape["steps"][3]["dependencies"] = json!(["b", "a"]);
+    for status in ["compiled", "verified"] {
+        let answer = ensure(&db.pool, "orders", &shape).await.expect("an answer");
+        assert_eq!(answer["status"], status);
+    }
+    assert_eq!(answer(&db.pool, &stored()).await, verified());
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn options_are_reported_and_not_applied() {
+    let db = TestDb::new().await;
+    answer(&db.pool, &[step("a").timeout(9), step("b").start_delay(1)]).await;
+    let before = definition(&db.pool).await;
+    let mut changed: Value = shape(&[
+        step("a").timeout(10).max_attempts(4).base_delay(5),
+        step("b").start_delay(1),
+    ]);
+    changed["options"] = json!({"maxAttempts": 3, "timeout": 61});
+    let answer = ensure(&db.pool, "orders", &changed)
+        .await
+        .expect("an answer");
+    assert_eq!(answer["status"], "verified");
+    assert_eq!(answer["differences"], json!([]));
+    assert_eq!(
+        answer["options_differ"],
+        json!([
+            "flow, timeout: 61 in the code, 60 in the database",
+            "step \"a\", baseDelay: 5 in the code, inherited in the database",
+            "step \"a\", maxAttempts: 4 in the code, inherited in the database",
+            "step \"a\", timeout: 10 in the code, 9 in the database",
+        ])
+    );
+    assert_eq!(definition(&db.pool).await, before);
+    assert_invariants(&db.pool).await;
+}

@@ -1,0 +1,12 @@
+//! What the tests share.
+//!
+//! A test that needs a database takes one of its own, `TestDb::new().await`; all of them lie on one private server,
+//! which ends with the test program. A test that waits does so with [`eventually`], and never just sleeps.
+
+mod cluster;
+mod database;
+pub(crate) mod invariants;
+mod wait;
+
+pub(crate) use database::TestDb;
+pub(crate) use wait::eventually;
