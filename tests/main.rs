@@ -1,7 +1,5 @@
 //! Integration tests.
 
 mod client;
-mod migrate;
-mod sql;
 mod support;
 mod worker;

@@ -21,13 +21,19 @@ impl Hello {
 /// A database that knows the flow; nobody works on it.
 async fn defined() -> TestDb {
     let database = TestDb::new().await;
-    let worker = FlowWorker::<Hello>::new().start(&database.pool).await.unwrap();
+    let worker = FlowWorker::<Hello>::new()
+        .start(&database.pool)
+        .await
+        .unwrap();
     worker.stop().await.unwrap();
     database
 }
 
 async fn runs(pool: &PgPool) -> i64 {
-    sqlx::query_scalar("select count(*) from pgflow.runs").fetch_one(pool).await.unwrap()
+    sqlx::query_scalar("select count(*) from pgflow.runs")
+        .fetch_one(pool)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -45,7 +51,10 @@ async fn the_same_run_id_again_is_the_same_run() {
     let client = Client::new(database.pool.clone());
     let run_id = Uuid::now_v7();
     for name in ["you", "somebody else"] {
-        let run = client.start_with_id::<Hello>(run_id, &name.to_owned()).await.unwrap();
+        let run = client
+            .start_with_id::<Hello>(run_id, &name.to_owned())
+            .await
+            .unwrap();
         assert_eq!(run.run_id(), run_id);
     }
     assert_eq!(runs(&database.pool).await, 1);
@@ -61,14 +70,18 @@ async fn a_run_exists_exactly_when_its_transaction_commits() {
     let database = defined().await;
     let client = Client::new(database.pool.clone());
     let mut transaction = database.pool.begin().await.unwrap();
-    let undone = Hello::start(&mut *transaction, &"nobody".to_owned()).await.unwrap();
+    let undone = Hello::start(&mut *transaction, &"nobody".to_owned())
+        .await
+        .unwrap();
     transaction.rollback().await.unwrap();
     let error = client.run::<Hello>(undone).snapshot().await.unwrap_err();
     assert!(matches!(error, ClientError::NotFound { .. }), "{error}");
 
     let mut transaction = database.pool.begin().await.unwrap();
     let chosen = Uuid::now_v7();
-    Hello::start_with_id(&mut *transaction, chosen, &"you".to_owned()).await.unwrap();
+    Hello::start_with_id(&mut *transaction, chosen, &"you".to_owned())
+        .await
+        .unwrap();
     assert_eq!(runs(&database.pool).await, 0);
     transaction.commit().await.unwrap();
     let snapshot = client.run::<Hello>(chosen).snapshot().await.unwrap();
@@ -80,6 +93,9 @@ async fn an_input_with_nul_is_refused_before_the_database_is_asked() {
     let database = defined().await;
     let client = Client::new(database.pool.clone());
     let error = client.start::<Hello>(&"a\0b".to_owned()).await.unwrap_err();
-    assert!(matches!(error, ClientError::UnstorableInput { .. }), "{error}");
+    assert!(
+        matches!(error, ClientError::UnstorableInput { .. }),
+        "{error}"
+    );
     assert_eq!(runs(&database.pool).await, 0);
 }

@@ -6,7 +6,7 @@ use pgflow::client::Client;
 use pgflow::prelude::*;
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
-use super::{DEADLINE, probe::Probe, worker};
+use super::{DEADLINE, lock_table, probe::Probe, until_held_up, worker};
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
 /// Three steps in a row, the first of which waits at the probe.
@@ -52,7 +52,7 @@ async fn cut_connections(database: &TestDb) -> i64 {
 }
 
 #[tokio::test]
-async fn what_handlers_return_after_the_connections_were_cut_is_recorded() {
+async fn a_completion_that_is_cut_off_is_made_again() {
     let database = TestDb::new().await;
     let probe = Probe::closed();
     let pool = worker_pool(&database).await;
@@ -64,8 +64,11 @@ async fn what_handlers_return_after_the_connections_were_cut_is_recorded() {
     }
     probe.until_count(5).await;
 
-    assert!(cut_connections(&database).await > 0);
+    let block = lock_table(&database.pool, "pgflow.runs").await;
     probe.let_all_go();
+    until_held_up(&database.pool, "complete_tasks").await;
+    assert!(cut_connections(&database).await > 0);
+    block.rollback().await.unwrap();
 
     for (input, run) in (0..5).zip(&runs) {
         let output = run.wait().timeout(DEADLINE).await.unwrap();
@@ -94,9 +97,11 @@ async fn nothing_is_lost_when_connections_are_cut_again_and_again() {
             runs.push((input, client.start::<Line>(&input).await.unwrap()));
         }
         // So that each cut hits a worker that has connected again.
-        eventually(DEADLINE, format!("the worker works after cut {cut}"), async || {
-            (probe.seen().len() > cut * 5).then_some(())
-        })
+        eventually(
+            DEADLINE,
+            format!("the worker works after cut {cut}"),
+            async || (probe.seen().len() > cut * 5).then_some(()),
+        )
         .await;
         cut_connections(&database).await;
     }

@@ -15,7 +15,11 @@ struct Trouble;
 #[flow(input = String, state = Probe, base_delay = "1s", max_attempts = 2, timeout = "3s")]
 impl Trouble {
     #[step]
-    async fn act(input: &str, state: &Probe, ctx: &StepContext) -> StepResult<HashMap<Vec<u8>, String>> {
+    async fn act(
+        input: &str,
+        state: &Probe,
+        ctx: &StepContext,
+    ) -> StepResult<HashMap<Vec<u8>, String>> {
         state.note(format!("attempt {}", ctx.attempt()));
         let mut output = HashMap::new();
         match input {
@@ -27,7 +31,10 @@ impl Trouble {
                 return Err(StepError::retry_after(Duration::ZERO, "again"));
             }
             "in an hour" => {
-                return Err(StepError::retry_after(Duration::from_hours(1), "too many requests"));
+                return Err(StepError::retry_after(
+                    Duration::from_hours(1),
+                    "too many requests",
+                ));
             }
             "hang" => {
                 let token = ctx.cancellation_token();
@@ -154,7 +161,10 @@ async fn a_chosen_delay_hides_the_message_for_that_long() {
     .await
     .unwrap();
     assert!((59.0..=60.0).contains(&minutes), "{minutes}");
-    assert_eq!(case.task().await.error_message.as_deref(), Some("too many requests"));
+    assert_eq!(
+        case.task().await.error_message.as_deref(),
+        Some("too many requests")
+    );
     case.end().await;
 }
 
@@ -164,7 +174,10 @@ async fn a_handler_that_takes_too_long_is_dropped_and_told_so() {
     case.probe.until_seen("told to stop").await;
     until_task_is(&case.database.pool, case.run.run_id(), Step::Act, "queued").await;
     let message = case.task().await.error_message.unwrap();
-    assert!(message.starts_with("the attempt timed out after 3 s"), "{message}");
+    assert!(
+        message.starts_with("the attempt timed out after 3 s"),
+        "{message}"
+    );
     case.end().await;
 }
 
@@ -172,7 +185,10 @@ async fn a_handler_that_takes_too_long_is_dropped_and_told_so() {
 async fn an_output_that_does_not_serialise_fails_for_good() {
     let case = Case::new("unserialisable").await;
     let (message, attempts) = case.failure().await;
-    assert_eq!(message, "the step's output can't be stored: it does not serialise to JSON: key must be a string");
+    assert_eq!(
+        message,
+        "the step's output can't be stored: it does not serialise to JSON: key must be a string"
+    );
     assert_eq!(attempts, 1);
     case.end().await;
 }
@@ -187,9 +203,21 @@ async fn an_input_that_does_not_deserialise_fails_for_good() {
         .await
         .unwrap();
     let run = Client::new(case.database.pool.clone()).run::<Trouble>(run_id);
-    let error = run.wait().timeout(DEADLINE).await.map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains("the flow's input: invalid type (an object), expected a string"), "{error}");
+    let error = run
+        .wait()
+        .timeout(DEADLINE)
+        .await
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("the flow's input: invalid type (an object), expected a string"),
+        "{error}"
+    );
     assert!(!error.contains("hunter2"), "{error}");
-    assert_eq!(task(&case.database.pool, run_id, Step::Act).await.attempts, 1);
+    assert_eq!(
+        task(&case.database.pool, run_id, Step::Act).await.attempts,
+        1
+    );
     case.end().await;
 }

@@ -2,10 +2,7 @@
 
 use pgflow::client::Client;
 use pgflow::prelude::*;
-use pgflow::{
-    startup::StartupError,
-    worker::WorkerError,
-};
+use pgflow::{startup::StartupError, worker::WorkerError};
 
 use super::{DEADLINE, is_marked_stopped, probe::Probe, start, task, until_task_is, worker};
 use crate::support::TestDb;
@@ -28,7 +25,10 @@ async fn a_foreign_message_stops_the_worker_after_it_finished_what_runs() {
     let probe = Probe::closed();
     let handle = start::<Gated>(&database.pool, probe.clone()).await;
     let worker_id = handle.worker_id();
-    let run = Client::new(database.pool.clone()).start::<Gated>(&()).await.unwrap();
+    let run = Client::new(database.pool.clone())
+        .start::<Gated>(&())
+        .await
+        .unwrap();
     probe.until_seen("waits").await;
 
     let message_id: i64 = sqlx::query_scalar("select pgmq.send('gated', '{\"secret\": 1}')")
@@ -51,17 +51,30 @@ async fn a_foreign_message_stops_the_worker_after_it_finished_what_runs() {
         panic!("{text}");
     };
     assert_eq!(messages.len(), 1);
-    assert_eq!((messages[0].queue_name.as_str(), messages[0].message_id), ("gated", message_id));
+    assert_eq!(
+        (messages[0].queue_name.as_str(), messages[0].message_id),
+        ("gated", message_id)
+    );
     assert!(!text.contains("secret"), "{text}");
     run.wait().timeout(DEADLINE).await.unwrap();
     assert!(is_marked_stopped(&database.pool, worker_id).await);
 
     // A supervisor can't loop over it.
-    let error = worker::<Gated>(probe).start(&database.pool).await.unwrap_err();
+    let error = worker::<Gated>(probe)
+        .start(&database.pool)
+        .await
+        .unwrap_err();
     let StartupError::FunctionDisabled(disabled) = &error else {
         panic!("{error}");
     };
-    assert!(disabled.reason.as_ref().unwrap().contains(&format!("message {message_id}")), "{error}");
+    assert!(
+        disabled
+            .reason
+            .as_ref()
+            .unwrap()
+            .contains(&format!("message {message_id}")),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -73,10 +86,16 @@ async fn a_step_that_this_build_does_not_know_is_given_back() {
         .execute(&database.pool)
         .await
         .unwrap();
-    let run = Client::new(database.pool.clone()).start::<Gated>(&()).await.unwrap();
+    let run = Client::new(database.pool.clone())
+        .start::<Gated>(&())
+        .await
+        .unwrap();
 
     let error = handle.join().await.unwrap_err().to_string();
-    assert!(error.contains("flow `gated` has no step `ghost` in this build"), "{error}");
+    assert!(
+        error.contains("flow `gated` has no step `ghost` in this build"),
+        "{error}"
+    );
     until_task_is(&database.pool, run.run_id(), Step::Wait, "queued").await;
     let (status, attempts): (String, i32) = sqlx::query_as(
         "select status, attempts_count from pgflow.step_tasks where run_id = $1 and step_slug = 'ghost'",
@@ -86,7 +105,12 @@ async fn a_step_that_this_build_does_not_know_is_given_back() {
     .await
     .unwrap();
     assert_eq!((status.as_str(), attempts), ("queued", 0));
-    assert_eq!(task(&database.pool, run.run_id(), Step::Wait).await.attempts, 0);
+    assert_eq!(
+        task(&database.pool, run.run_id(), Step::Wait)
+            .await
+            .attempts,
+        0
+    );
     assert_eq!(probe.seen(), [""; 0]);
 }
 
@@ -94,7 +118,10 @@ async fn a_step_that_this_build_does_not_know_is_given_back() {
 async fn a_worker_whose_row_is_gone_stops() {
     let database = TestDb::new().await;
     let handle = start::<Gated>(&database.pool, Probe::open()).await;
-    sqlx::raw_sql("delete from pgflow.workers").execute(&database.pool).await.unwrap();
+    sqlx::raw_sql("delete from pgflow.workers")
+        .execute(&database.pool)
+        .await
+        .unwrap();
     let error = handle.join().await.unwrap_err();
     assert!(matches!(error, WorkerError::NotRegistered(_)), "{error}");
 }

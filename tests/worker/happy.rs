@@ -83,7 +83,11 @@ mod diamond {
         }
 
         #[step(depends_on = [square, count, extra])]
-        async fn sum(square: &[u32], count: usize, extra: Option<()>) -> StepResult<(u32, usize, bool)> {
+        async fn sum(
+            square: &[u32],
+            count: usize,
+            extra: Option<()>,
+        ) -> StepResult<(u32, usize, bool)> {
             Ok((square.iter().sum(), count, extra.is_some()))
         }
     }

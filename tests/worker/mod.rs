@@ -16,7 +16,7 @@ use pgflow::{
     OneQueue,
     worker::{FlowWorker, WorkerHandle},
 };
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
 use uuid::Uuid;
 
 use crate::support::eventually;
@@ -82,4 +82,30 @@ async fn is_marked_stopped(pool: &PgPool, worker_id: Uuid) -> bool {
         .fetch_one(pool)
         .await
         .expect("the worker's row exists")
+}
+
+/// Holds calls that need the table up until the transaction ends.
+async fn lock_table(pool: &PgPool, table: &str) -> Transaction<'static, Postgres> {
+    let mut transaction = pool.begin().await.expect("a connection");
+    let lock = format!("lock table {table} in access exclusive mode");
+    sqlx::raw_sql(AssertSqlSafe(lock))
+        .execute(&mut *transaction)
+        .await
+        .expect("the table can be locked");
+    transaction
+}
+
+async fn until_held_up(pool: &PgPool, function: &str) {
+    eventually(DEADLINE, format!("a call of {function} is held up"), async || {
+        let is_held_up: bool = sqlx::query_scalar(
+            "select exists (select from pg_stat_activity where datname = current_database() \
+             and wait_event_type = 'Lock' and query like '%' || $1 || '%' and pid <> pg_backend_pid())",
+        )
+        .bind(function)
+        .fetch_one(pool)
+        .await
+        .expect("the activity can be read");
+        is_held_up.then_some(())
+    })
+    .await;
 }

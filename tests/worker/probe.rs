@@ -54,7 +54,12 @@ impl Probe {
 
     /// What was reported, sorted.
     pub(super) fn seen(&self) -> Vec<String> {
-        let mut entered = self.inner.entered.lock().expect("no panic while noting").clone();
+        let mut entered = self
+            .inner
+            .entered
+            .lock()
+            .expect("no panic while noting")
+            .clone();
         entered.sort();
         entered
     }
@@ -72,6 +77,9 @@ impl Probe {
     }
 
     async fn until(&self, what: &str, is_there: impl Fn(&[String]) -> bool) {
-        eventually(DEADLINE, what, async || is_there(&self.seen()).then_some(())).await;
+        eventually(DEADLINE, what, async || {
+            is_there(&self.seen()).then_some(())
+        })
+        .await;
     }
 }

@@ -30,7 +30,10 @@ async fn each_task_is_done_once_and_both_take_part() {
         workers.push(worker.start(&pool).await.unwrap());
     }
     let input: Vec<u32> = (0..200).collect();
-    let run = Client::new(database.pool.clone()).start::<Numbers>(&input).await.unwrap();
+    let run = Client::new(database.pool.clone())
+        .start::<Numbers>(&input)
+        .await
+        .unwrap();
 
     // No more than there are slots, in each.
     first.until_count(5).await;

@@ -8,7 +8,9 @@ use pgflow::worker::{WorkerError, WorkerHandle};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{DEADLINE, is_marked_stopped, probe::Probe, start, task, worker};
+use super::{
+    DEADLINE, is_marked_stopped, lock_table, probe::Probe, start, task, until_held_up, worker,
+};
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
 /// A step that ends when it is told to, or at the probe's word.
@@ -43,7 +45,11 @@ impl Case {
         let database = TestDb::new().await;
         let probe = Probe::closed();
         let worker = worker::<Patient>(probe.clone())
-            .shutdown_timeout(Duration::from_millis(if input == "deaf" { 300 } else { 20_000 }))
+            .shutdown_timeout(Duration::from_millis(if input == "deaf" {
+                300
+            } else {
+                20_000
+            }))
             .start(&database.pool)
             .await
             .unwrap();
@@ -65,7 +71,7 @@ async fn running_handlers_are_told_and_finish() {
     let worker_id = case.worker.worker_id();
     case.worker.stop().await.unwrap();
     assert_eq!(case.probe.seen(), ["told to stop", "waits"]);
-    let output = case.run.wait().timeout(Duration::ZERO.max(DEADLINE)).await.unwrap();
+    let output = case.run.wait().timeout(DEADLINE).await.unwrap();
     assert_eq!(output.wait, "done");
     assert!(is_marked_stopped(&case.database.pool, worker_id).await);
     assert_invariants(&case.database.pool).await;
@@ -100,16 +106,8 @@ async fn what_was_claimed_and_not_started_is_given_back() {
     let probe = Probe::open();
     let worker = start::<Patient>(&database.pool, probe.clone()).await;
 
-    // Holds a claim up in the middle.
-    let mut block = database.pool.begin().await.unwrap();
-    sqlx::raw_sql("lock table pgflow.workers in access exclusive mode")
-        .execute(&mut *block)
-        .await
-        .unwrap();
-    eventually(DEADLINE, "a claim is held up", async || {
-        claim_is_waiting(&database.pool).await.then_some(())
-    })
-    .await;
+    let block = lock_table(&database.pool, "pgflow.workers").await;
+    until_held_up(&database.pool, "claim_tasks").await;
     let run = Client::new(database.pool.clone())
         .start::<Patient>(&"any".to_owned())
         .await
@@ -120,23 +118,14 @@ async fn what_was_claimed_and_not_started_is_given_back() {
 
     let task = task(&database.pool, run.run_id(), Step::Wait).await;
     assert_eq!((task.status.as_str(), task.attempts), ("queued", 0));
-    let read_count: i32 = sqlx::query_scalar("select read_ct from pgmq.q_patient where vt <= clock_timestamp()")
-        .fetch_one(&database.pool)
-        .await
-        .unwrap();
+    let read_count: i32 =
+        sqlx::query_scalar("select read_ct from pgmq.q_patient where vt <= clock_timestamp()")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
     assert_eq!(read_count, 1, "the claim had taken it");
     assert_eq!(probe.seen(), [""; 0]);
     assert_invariants(&database.pool).await;
-}
-
-async fn claim_is_waiting(pool: &PgPool) -> bool {
-    sqlx::query_scalar(
-        "select exists (select from pg_stat_activity where datname = current_database() \
-         and wait_event_type = 'Lock' and query like '%claim_tasks%' and pid <> pg_backend_pid())",
-    )
-    .fetch_one(pool)
-    .await
-    .unwrap()
 }
 
 #[tokio::test]
@@ -162,7 +151,9 @@ async fn dropping_the_handle_drains() {
     drop(worker);
     run.wait().timeout(DEADLINE).await.unwrap();
     eventually(DEADLINE, "the worker is marked as stopped", async || {
-        is_marked_stopped(&database.pool, worker_id).await.then_some(())
+        is_marked_stopped(&database.pool, worker_id)
+            .await
+            .then_some(())
     })
     .await;
 }
@@ -195,7 +186,10 @@ async fn a_signal_drains_and_a_second_one_ends_at_once() {
     });
     until_workers(&database.pool, 1).await;
     let client = Client::new(database.pool.clone());
-    client.start::<Patient>(&"obedient".to_owned()).await.unwrap();
+    client
+        .start::<Patient>(&"obedient".to_owned())
+        .await
+        .unwrap();
     client.start::<Patient>(&"deaf".to_owned()).await.unwrap();
     probe.until_count(2).await;
 
@@ -214,13 +208,17 @@ fn terminate_self() {
 }
 
 async fn until_workers(pool: &PgPool, count: i64) {
-    eventually(DEADLINE, format!("{count} workers are registered and not stopped"), async || {
-        let workers: i64 =
-            sqlx::query_scalar("select count(*) from pgflow.workers where stopped_at is null")
-                .fetch_one(pool)
-                .await
-                .unwrap();
-        (workers == count).then_some(())
-    })
+    eventually(
+        DEADLINE,
+        format!("{count} workers are registered and not stopped"),
+        async || {
+            let workers: i64 =
+                sqlx::query_scalar("select count(*) from pgflow.workers where stopped_at is null")
+                    .fetch_one(pool)
+                    .await
+                    .unwrap();
+            (workers == count).then_some(())
+        },
+    )
     .await;
 }

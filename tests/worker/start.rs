@@ -112,7 +112,11 @@ where
 #[tokio::test]
 async fn a_started_worker_is_registered_with_what_it_serves() {
     let database = TestDb::new().await;
-    let handle = worker::<First>(()).function_name("audit-eu").start(&database.pool).await.unwrap();
+    let handle = worker::<First>(())
+        .function_name("audit-eu")
+        .start(&database.pool)
+        .await
+        .unwrap();
     let row: (String, String, Option<String>, String, Vec<String>, bool) = sqlx::query_as(
         "select w.function_name, w.flow_slug, w.step_slug, w.queue_name, w.flow_input_steps, f.enabled \
          from pgflow.workers w join pgflow.worker_functions f using (function_name) where worker_id = $1",
@@ -162,19 +166,38 @@ async fn many_may_start_at_once() {
 #[tokio::test]
 async fn other_options_are_no_mismatch_and_change_nothing() {
     let database = TestDb::new().await;
-    worker::<First>(()).start(&database.pool).await.unwrap().stop().await.unwrap();
-    worker::<Tuned>(()).start(&database.pool).await.unwrap().stop().await.unwrap();
-    let options: (i32, i32) = sqlx::query_as("select opt_timeout, opt_max_attempts from pgflow.flows")
-        .fetch_one(&database.pool)
+    worker::<First>(())
+        .start(&database.pool)
+        .await
+        .unwrap()
+        .stop()
         .await
         .unwrap();
+    worker::<Tuned>(())
+        .start(&database.pool)
+        .await
+        .unwrap()
+        .stop()
+        .await
+        .unwrap();
+    let options: (i32, i32) =
+        sqlx::query_as("select opt_timeout, opt_max_attempts from pgflow.flows")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
     assert_eq!(options, (30, 3));
 }
 
 #[tokio::test]
 async fn a_changed_shape_is_refused_with_its_differences() {
     let database = TestDb::new().await;
-    worker::<First>(()).start(&database.pool).await.unwrap().stop().await.unwrap();
+    worker::<First>(())
+        .start(&database.pool)
+        .await
+        .unwrap()
+        .stop()
+        .await
+        .unwrap();
     let error = refused::<Changed>(&database.pool).await;
     let StartupError::ShapeMismatch(mismatch) = &error else {
         panic!("{error}");
@@ -186,7 +209,13 @@ async fn a_changed_shape_is_refused_with_its_differences() {
 #[tokio::test]
 async fn other_routes_are_refused() {
     let database = TestDb::new().await;
-    worker::<First>(()).start(&database.pool).await.unwrap().stop().await.unwrap();
+    worker::<First>(())
+        .start(&database.pool)
+        .await
+        .unwrap()
+        .stop()
+        .await
+        .unwrap();
     sqlx::raw_sql("update pgflow.steps set queue_name = 'elsewhere' where step_slug = 'report'")
         .execute(&database.pool)
         .await
@@ -198,7 +227,10 @@ async fn other_routes_are_refused() {
 #[tokio::test]
 async fn a_foreign_queue_is_not_taken() {
     let database = TestDb::new().await;
-    sqlx::raw_sql("select pgmq.create('audit')").execute(&database.pool).await.unwrap();
+    sqlx::raw_sql("select pgmq.create('audit')")
+        .execute(&database.pool)
+        .await
+        .unwrap();
     let error = refused::<First>(&database.pool).await;
     assert!(matches!(error, StartupError::QueueCollision(_)), "{error}");
 }
@@ -220,7 +252,11 @@ async fn a_disabled_function_does_not_even_leave_its_definition() {
     assert_eq!(disabled.reason.as_deref(), Some("we roll out"));
     assert!(disabled.since.is_some());
     // Another function may serve the flow.
-    let other = worker::<First>(()).function_name("other").start(&database.pool).await.unwrap();
+    let other = worker::<First>(())
+        .function_name("other")
+        .start(&database.pool)
+        .await
+        .unwrap();
     other.stop().await.unwrap();
 }
 
@@ -229,20 +265,28 @@ async fn a_database_without_pgflow_is_left_alone() {
     let database = TestDb::blank().await;
     let error = start_error::<First>(&database.pool).await;
     assert!(
-        matches!(error, StartupError::NotReady(NotReadyError::NotInstalled { .. })),
+        matches!(
+            error,
+            StartupError::NotReady(NotReadyError::NotInstalled { .. })
+        ),
         "{error}"
     );
-    let schemas: i64 = sqlx::query_scalar("select count(*) from pg_namespace where nspname in ('pgflow', 'pgmq')")
-        .fetch_one(&database.pool)
-        .await
-        .unwrap();
+    let schemas: i64 =
+        sqlx::query_scalar("select count(*) from pg_namespace where nspname in ('pgflow', 'pgmq')")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
     assert_eq!(schemas, 0);
 }
 
 #[tokio::test]
 async fn a_worker_migrates_when_it_is_told_to() {
     let database = TestDb::blank().await;
-    let handle = worker::<First>(()).migrate(true).start(&database.pool).await.unwrap();
+    let handle = worker::<First>(())
+        .migrate(true)
+        .start(&database.pool)
+        .await
+        .unwrap();
     handle.stop().await.unwrap();
 }
 
@@ -257,7 +301,10 @@ async fn a_newer_database_is_refused() {
     .unwrap();
     let error = refused::<First>(&database.pool).await;
     assert!(
-        matches!(error, StartupError::NotReady(NotReadyError::DatabaseNewer { database: 9999, .. })),
+        matches!(
+            error,
+            StartupError::NotReady(NotReadyError::DatabaseNewer { database: 9999, .. })
+        ),
         "{error}"
     );
 }
@@ -271,7 +318,10 @@ async fn another_protocol_is_refused() {
         .unwrap();
     let error = refused::<First>(&database.pool).await;
     assert!(
-        matches!(error, StartupError::NotReady(NotReadyError::Protocol { .. })),
+        matches!(
+            error,
+            StartupError::NotReady(NotReadyError::Protocol { .. })
+        ),
         "{error}"
     );
 }
@@ -294,7 +344,10 @@ async fn only_a_local_database_is_migrated_unasked() {
             Err(error) => {
                 assert_eq!(environment, "production");
                 assert!(
-                    matches!(error, StartupError::NotReady(NotReadyError::DatabaseOlder { .. })),
+                    matches!(
+                        error,
+                        StartupError::NotReady(NotReadyError::DatabaseOlder { .. })
+                    ),
                     "{error}"
                 );
             }

@@ -68,16 +68,6 @@ impl WorkerHandle {
         self.stopped.cancelled().await;
     }
 
-    /// Asks the worker to shut down, and waits until it has stopped.
-    ///
-    /// # Errors
-    ///
-    /// As [`join`](Self::join).
-    pub async fn stop(self) -> Result<(), WorkerError> {
-        self.shutdown();
-        self.join().await
-    }
-
     /// Waits until the worker has stopped. Does not ask it to: see [`shutdown`](Self::shutdown).
     ///
     /// # Errors
