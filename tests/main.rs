@@ -1,5 +1,5 @@
 //! Integration tests.
 
-mod migrate;
-mod sql;
+mod client;
 mod support;
+mod worker;
