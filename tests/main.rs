@@ -1,5 +1,6 @@
 //! Integration tests.
 
 mod client;
+mod migrate;
 mod support;
 mod worker;
