@@ -1,5 +1,6 @@
 //! Integration tests.
 
+mod client;
 mod migrate;
-mod sql;
 mod support;
+mod worker;

@@ -131,7 +131,8 @@ begin
         perform pgflow._take_messages(
             v_worker.queue_name,
             array(select c.id from unnest(v_ids, v_classes) with ordinality as c (id, class, n) where c.class = 'started' order by c.n),
-            array(select c.deadline from unnest(v_deadlines, v_classes) with ordinality as c (deadline, class, n) where c.class = 'started' order by c.n)
+            array(select c.deadline from unnest(v_deadlines, v_classes) with ordinality as c (deadline, class, n) where c.class = 'started' order by c.n),
+            counted => false
         );
     end if;
 
@@ -143,7 +144,8 @@ begin
     from pgflow._start_claimed(
         claim_tasks.worker_id,
         v_worker.queue_name,
-        array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'queued')
+        array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'queued'),
+        counted => false
     ) t
     join unnest(v_ids, v_read_counts, v_enqueued) as c (id, read_count, enqueued_at) on c.id = t.message_id
     order by t.message_id;

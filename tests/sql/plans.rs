@@ -1,0 +1,60 @@
+//! No hot function scans a runtime table: what is stored from the past must not slow down what runs now.
+
+use serde_json::json;
+use sqlx::postgres::PgConnection;
+
+use crate::support::flows::{claim_one, complete, fail, start, step};
+use crate::support::invariants::assert_invariants;
+use crate::support::runs::{claim_all, database_with, fail_for_good, of_step, requeue};
+
+/// How often this transaction has read the runtime tables from end to end.
+async fn sequential_scans(session: &mut PgConnection) -> Vec<(String, i64)> {
+    sqlx::query_as(
+        "select relname::text, seq_scan from pg_stat_xact_user_tables
+         where schemaname = 'pgflow' and relname in ('runs', 'step_states', 'step_tasks', 'workers') and seq_scan > 0",
+    )
+    .fetch_all(session)
+    .await
+    .expect("statistics can be read")
+}
+
+#[tokio::test]
+async fn runs_states_and_tasks_are_found_through_indexes() {
+    let (db, worker) = database_with(&[
+        step("list"),
+        step("each").map().deps(&["list"]),
+        step("unmet").required(json!({"never": 1})),
+        step("fragile").when_exhausted("skip-cascade"),
+        step("after").deps(&["unmet", "fragile"]),
+        step("last").deps(&["each"]).required(json!({"each": [1]})),
+    ])
+    .await;
+    // The planner likes to scan a table that it knows to be small, and the plan stays when it has grown.
+    for _ in 0..20 {
+        start(&db.pool, "f", json!({})).await;
+    }
+    sqlx::query("analyze")
+        .execute(&db.pool)
+        .await
+        .expect("statistics can be taken");
+
+    let mut session = db.pool.begin().await.expect("a session");
+    start(&mut *session, "f", json!({})).await;
+    let claimed = claim_all(&mut *session, worker).await;
+    let run_id = claimed[0].run_id;
+    let of_run: Vec<_> = claimed.into_iter().filter(|t| t.run_id == run_id).collect();
+    fail(&mut *session, of_step(&of_run, "fragile"), "again").await;
+    complete(&mut *session, of_step(&of_run, "list"), json!([1, 2])).await;
+    for task in claim_all(&mut *session, worker).await {
+        match task.step_slug.as_str() {
+            "each" => complete(&mut *session, &task, json!(1)).await,
+            _ => fail_for_good(&mut *session, &task, "no").await,
+        };
+    }
+    let other = claim_one(&mut *session, worker).await;
+    complete(&mut *session, &other, json!(1)).await;
+    requeue(&mut *session).await;
+    assert_eq!(sequential_scans(&mut session).await, []);
+    session.commit().await.expect("the work is kept");
+    assert_invariants(&db.pool).await;
+}
