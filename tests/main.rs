@@ -2,5 +2,6 @@
 
 mod client;
 mod migrate;
+mod sql;
 mod support;
 mod worker;
