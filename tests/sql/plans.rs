@@ -1,4 +1,4 @@
-//! No hot function scans a table: what is stored from the past must not slow down what runs now.
+//! What hot functions read, and what they call: neither what is stored from the past nor what a flow does not use may slow it down.
 
 use serde_json::json;
 use sqlx::Connection;
@@ -58,6 +58,32 @@ async fn rows_and_messages_are_found_through_indexes() {
     complete(&mut *session, &other, json!(1)).await;
     requeue(&mut *session).await;
     assert_eq!(sequential_scans(&mut session).await, []);
+    session.commit().await.expect("the work is kept");
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_flow_without_conditions_and_maps_pays_for_neither() {
+    let (db, worker) = database_with(&[step("a"), step("b").deps(&["a"])]).await;
+    let mut session = PgConnection::connect(&db.url).await.expect("a session");
+    sqlx::query("set track_functions = 'pl'")
+        .execute(&mut session)
+        .await
+        .expect("functions can be counted");
+    let mut session = session.begin().await.expect("a transaction");
+    start(&mut *session, "f", json!({})).await;
+    for _ in 0..2 {
+        let task = claim_one(&mut *session, worker).await;
+        complete(&mut *session, &task, json!(1)).await;
+    }
+    let called: Vec<String> = sqlx::query_scalar(
+        "select funcname::text from pg_stat_xact_user_functions
+         where funcname in ('_advance_runs', '_resolve_conditions', '_complete_taskless_steps', '_skip_steps')",
+    )
+    .fetch_all(&mut *session)
+    .await
+    .expect("statistics can be read");
+    assert_eq!(called, ["_advance_runs"]);
     session.commit().await.expect("the work is kept");
     assert_invariants(&db.pool).await;
 }
