@@ -6,6 +6,7 @@
 create or replace function pgflow.requeue_stalled_tasks() returns int
 language plpgsql
 set search_path = ''
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
