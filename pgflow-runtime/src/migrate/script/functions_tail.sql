@@ -48,6 +48,7 @@ begin
         ) live using (name)
         left join pgflow.schema_functions recorded using (name)
         where (recorded.signature, recorded.digest) is distinct from (live.signature, known.digest)
+            or not v_before ? live.signature
     ) loop
         execute 'revoke all on function ' || v_signature || ' from public';
     end loop;
