@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::eventually;
 
-/// How long to wait for a session to block before the test fails.
+/// How long a session may take, to block or to end, before the test fails.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Runs `work` on a connection of its own; returns once Postgres shows that it waits for a lock.
@@ -46,6 +46,13 @@ async fn waits_for_a_lock(pool: &PgPool, pid: i32) -> bool {
     .fetch_one(pool)
     .await
     .expect("activity can be read")
+}
+
+/// Runs what must not wait for a lock that another session holds; fails the test when it does.
+pub(crate) async fn without_waiting<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, work)
+        .await
+        .expect("it waits for the other session, and was not to")
 }
 
 /// Takes the row locks that a query with `for update` names, in a transaction that keeps them.

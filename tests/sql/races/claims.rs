@@ -14,7 +14,7 @@ use crate::support::flows::{
 };
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{archived, messages, run, show_all, step_state, task, tasks};
-use crate::support::sessions::until_blocked;
+use crate::support::sessions::{until_blocked, without_waiting};
 
 fn indexes(claimed: &[Claimed]) -> Vec<i32> {
     claimed.iter().map(|task| task.task_index).collect()
@@ -39,7 +39,7 @@ async fn two_claims_at_once_share_the_queue_without_waiting() {
     );
     let mut first = db.pool.begin().await.expect("a first session");
     let firsts = claim(&mut *first, one, 2).await;
-    let seconds = claim(&db.pool, other, 10).await;
+    let seconds = without_waiting(claim(&db.pool, other, 10)).await;
     first.commit().await.expect("committed");
     assert_eq!(
         (indexes(&firsts), indexes(&seconds)),
@@ -57,7 +57,8 @@ async fn a_claim_that_is_undone_has_counted_nothing() {
     let worker = worker(&db.pool, "orders").await;
     let mut first = db.pool.begin().await.expect("a first session");
     assert_eq!(claim(&mut *first, worker, 1).await.len(), 1);
-    assert!(claim(&db.pool, worker, 1).await.is_empty());
+    let second = without_waiting(claim(&db.pool, worker, 1)).await;
+    assert!(second.is_empty());
     first.rollback().await.expect("undone");
     let claimed = claim_one(&db.pool, worker).await;
     assert_eq!((claimed.attempt, claimed.read_count), (1, 1));
@@ -104,7 +105,8 @@ async fn a_claim_gets_nothing_of_a_run_that_is_just_failing() {
     let culprit = claim_one(&db.pool, worker).await;
     let mut failing = db.pool.begin().await.expect("a first session");
     fail(&mut *failing, &culprit, "no").await;
-    assert!(claim(&db.pool, worker, 10).await.is_empty());
+    let second = without_waiting(claim(&db.pool, worker, 10)).await;
+    assert!(second.is_empty());
     failing.commit().await.expect("committed");
     assert!(claim(&db.pool, worker, 10).await.is_empty());
     assert_eq!(statuses(&db.pool, id, "b").await, ["cancelled"]);
@@ -177,16 +179,14 @@ async fn a_claim_does_not_wait_while_a_completion_holds_its_locks() {
 
     let mut completing = db.pool.begin().await.expect("a first session");
     complete(&mut *completing, &first, json!(0)).await;
-    let rest = claim(&db.pool, worker, 10).await;
+    let rest = without_waiting(claim(&db.pool, worker, 10)).await;
     assert_eq!(indexes(&rest), [1]);
     completing.commit().await.expect("committed");
 
     let mut completing = db.pool.begin().await.expect("a first session");
     complete(&mut *completing, &rest[0], json!(1)).await;
-    assert!(
-        claim(&db.pool, worker, 10).await.is_empty(),
-        "not committed yet"
-    );
+    let uncommitted = without_waiting(claim(&db.pool, worker, 10)).await;
+    assert!(uncommitted.is_empty());
     completing.commit().await.expect("committed");
     assert_eq!(
         claim_one(&db.pool, worker).await.input,
