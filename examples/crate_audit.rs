@@ -1,16 +1,10 @@
-//! Audits the crates that a lock file pins: their licences, editions and sizes, and the crates pinned in several versions.
+//! Audits the crates that a lock file pins: `cargo run --example crate_audit [-- path/to/Cargo.lock]`
 //!
-//! `cargo run --example crate_audit [-- path/to/Cargo.lock]`
-//!
-//! The manifests come from the local cargo registry; a crate that is not there counts as unknown. With `DATABASE_URL` set the flow runs
-//! on that server, else on a private one that ends with the program. A run that an earlier process left unfinished is finished first.
+//! Manifests come from the local cargo registry; a crate that is not there counts as unknown. Runs on
+//! the server that `DATABASE_URL` names, else on a private one that ends with the program. A run that
+//! an earlier process left unfinished is finished first.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Write, io, path::Path, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -18,82 +12,79 @@ use pgflow::{
     dev::DevDatabase,
     inspect::{self, RunFilter},
     prelude::*,
-    sqlx::PgPool,
 };
 use serde::{Deserialize, Serialize};
 
-/// Audits the crates that a lock file pins.
-pub struct CrateAudit;
+type Counts = BTreeMap<String, usize>;
+type Versions = BTreeMap<String, Vec<String>>;
 
-#[flow(input = Lockfile, timeout = "30s")]
+/// Audits the crates that a lock file pins.
+struct CrateAudit;
+
+#[flow(input = Lockfile, timeout = "10s")]
 impl CrateAudit {
     /// Reads the lock file.
     #[step]
     async fn parse(input: &Lockfile) -> anyhow::Result<Vec<Package>> {
-        let pinned = Pinned::read(&input.path).await.map_err(Permanent::new)?;
-        Ok(pinned.package)
+        Ok(Pinned::read(&input.path).map_err(Permanent::new)?.package)
     }
 
-    /// Looks at one crate, in the local registry.
+    /// Looks at one crate in the local registry.
     #[step(map = parse)]
     async fn inspect(item: Package) -> anyhow::Result<Inspection> {
-        tokio::task::spawn_blocking(move || Inspection::of(&item)).await?
+        tokio::task::spawn_blocking(move || item.inspect()).await?
     }
 
     /// Counts the licences.
     #[step(depends_on = [inspect])]
-    async fn licences(inspect: &[Inspection]) -> StepResult<BTreeMap<String, usize>> {
-        Ok(count(
-            inspect
-                .iter()
-                .map(|i| i.licence.as_deref().unwrap_or("unknown")),
-        ))
+    async fn licences(inspect: &[Inspection]) -> StepResult<Counts> {
+        Ok(count(inspect.iter().map(|i| &i.licence)))
     }
 
     /// Finds the crates that are pinned in several versions.
     #[step(depends_on = [parse])]
-    async fn duplicates(
-        #[from(parse)] packages: &[Package],
-    ) -> StepResult<BTreeMap<String, BTreeSet<String>>> {
-        let mut versions = BTreeMap::<_, BTreeSet<_>>::new();
+    async fn duplicates(#[from(parse)] packages: Vec<Package>) -> StepResult<Versions> {
+        let mut versions = Versions::new();
         for package in packages {
             versions
-                .entry(package.name.clone())
+                .entry(package.name)
                 .or_default()
-                .insert(package.version.clone());
+                .push(package.version);
         }
         versions.retain(|_, versions| versions.len() > 1);
         Ok(versions)
     }
 
-    /// Puts the findings together.
+    /// Puts the findings into words.
     #[step(depends_on = [inspect, licences, duplicates])]
     async fn report(
         inspect: &[Inspection],
-        licences: BTreeMap<String, usize>,
-        duplicates: BTreeMap<String, BTreeSet<String>>,
-    ) -> StepResult<Report> {
-        Ok(Report {
-            packages: inspect.len(),
-            bytes: inspect.iter().filter_map(|i| i.bytes).sum(),
-            editions: count(
-                inspect
-                    .iter()
-                    .map(|i| i.edition.as_deref().unwrap_or("unknown")),
-            ),
-            licences,
-            duplicates,
-        })
+        licences: Counts,
+        duplicates: Versions,
+    ) -> StepResult<String> {
+        let megabytes = inspect.iter().filter_map(|i| i.bytes).sum::<u64>() / 1_000_000;
+        let editions = count(inspect.iter().map(|i| &i.edition));
+        let packages = inspect.len();
+        let mut text = format!("{packages} packages, {megabytes} MB of sources\n");
+        writeln!(text, "Editions: {editions:?}\n\nLicences")?;
+        for (licence, packages) in licences {
+            writeln!(text, "{packages:>6}  {licence}")?;
+        }
+        writeln!(text, "\nPinned in several versions")?;
+        for (name, versions) in duplicates {
+            writeln!(text, "        {name}: {}", versions.join(", "))?;
+        }
+        Ok(text)
     }
 }
 
 #[derive(Serialize, Deserialize)]
-pub struct Lockfile {
+struct Lockfile {
     path: PathBuf,
 }
 
 #[derive(Serialize, Deserialize)]
-pub struct Package {
+struct Package {
     name: String,
     version: String,
 }
@@ -104,144 +95,95 @@ struct Pinned {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-pub struct Inspection {
+struct Inspection {
     licence: Option<String>,
     edition: Option<String>,
     bytes: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
-pub struct Report {
-    packages: usize,
-    bytes: u64,
-    editions: BTreeMap<String, usize>,
-    licences: BTreeMap<String, usize>,
-    duplicates: BTreeMap<String, BTreeSet<String>>,
-}
-
 impl Pinned {
-    async fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = tokio::fs::read_to_string(path)
-            .await
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         toml::from_str(&text)
             .with_context(|| format!("{} is not a lock file of cargo", path.display()))
     }
 }
 
-impl Inspection {
-    fn of(package: &Package) -> anyhow::Result<Self> {
-        let Some(folder) = package.unpacked() else {
-            return Ok(Self::default());
+impl Package {
+    fn inspect(&self) -> anyhow::Result<Inspection> {
+        let Some(folder) = self.unpacked() else {
+            return Ok(Inspection::default());
         };
-        let manifest: toml::Table =
-            toml::from_str(&std::fs::read_to_string(folder.join("Cargo.toml"))?)?;
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml"))?;
+        let manifest: toml::Table = toml::from_str(&manifest)?;
         let field = |name| Some(manifest.get("package")?.get(name)?.as_str()?.to_owned());
-        Ok(Self {
+        Ok(Inspection {
             licence: field("license"),
-            edition: field("edition").or_else(|| Some("2015".into())),
+            edition: field("edition").or_else(|| Some("2015".to_owned())),
             bytes: Some(size(&folder)?),
         })
     }
-}
 
-impl Package {
     /// Where cargo unpacked the crate, if it did.
     fn unpacked(&self) -> Option<PathBuf> {
-        let sources = home::cargo_home()
-            .ok()?
-            .join("registry/src")
-            .read_dir()
-            .ok()?;
-        let name = format!("{}-{}", self.name, self.version);
-        sources
-            .flatten()
-            .map(|registry| registry.path().join(&name))
+        let sources = home::cargo_home().ok()?.join("registry/src");
+        let folder = format!("{}-{}", self.name, self.version);
+        let registries = sources.read_dir().ok()?.flatten();
+        registries
+            .map(|registry| registry.path().join(&folder))
             .find(|folder| folder.join("Cargo.toml").is_file())
     }
 }
 
-fn size(path: &Path) -> std::io::Result<u64> {
-    let meta = path.symlink_metadata()?;
-    if !meta.is_dir() {
-        return Ok(meta.len());
+fn size(path: &Path) -> io::Result<u64> {
+    if path.symlink_metadata()?.is_dir() {
+        return path.read_dir()?.map(|entry| size(&entry?.path())).sum();
     }
-    path.read_dir()?.map(|entry| size(&entry?.path())).sum()
+    Ok(path.symlink_metadata()?.len())
 }
 
-fn count<'a>(words: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
-    let mut counts = BTreeMap::new();
+fn count<'a>(words: impl Iterator<Item = &'a Option<String>>) -> Counts {
+    let mut counts = Counts::new();
     for word in words {
-        *counts.entry(word.to_owned()).or_default() += 1;
+        let word = word.as_deref().unwrap_or("unknown").to_owned();
+        *counts.entry(word).or_default() += 1;
     }
     counts
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock");
-    let path = std::env::args_os().nth(1).unwrap_or_else(|| default.into());
-    let input = Lockfile { path: std::path::absolute(path)? };
+    let own = || concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock").into();
+    let path = std::path::absolute(std::env::args_os().nth(1).unwrap_or_else(own))?;
 
     let database = DevDatabase::start().await?;
     let pool = database.migrated_pool().await?;
     let worker = FlowWorker::<CrateAudit>::new().start(&pool).await?;
-    let run = resume_or_start(&pool, &input).await?;
-    let result = finish(&run).await;
+    let client = Client::new(pool.clone());
+    for run in inspect::runs(&pool, &RunFilter::unfinished("crate_audit")).await? {
+        eprintln!("finishing run {}, left by an earlier process", run.run_id);
+        finish(&client.run(run.run_id)).await?;
+    }
+    let report = finish(&client.start(&Lockfile { path }).await?).await;
     worker.stop().await?;
-    println!("{}", result?);
+    println!("{}", report?);
     Ok(())
 }
 
-/// The run over this file that an earlier process left unfinished; else a new one.
-async fn resume_or_start(pool: &PgPool, input: &Lockfile) -> anyhow::Result<RunHandle<CrateAudit>> {
-    let client = Client::new(pool.clone());
-    let filter = RunFilter { status: Some("started".into()), flow_slug: Some("crate_audit".into()), limit: 100 };
-    for unfinished in inspect::runs(pool, &filter).await? {
-        let run = inspect::run(&mut *pool.acquire().await?, unfinished.run_id).await?;
-        if run.is_some_and(|run| run.input == serde_json::json!(input)) {
-            eprintln!("finishing run {}; tasks of a process that died come back after their timeout", unfinished.run_id);
-            return Ok(client.run(unfinished.run_id));
+/// Waits for the run, with a bar that counts the inspected crates, and returns its report.
+async fn finish(run: &RunHandle<CrateAudit>) -> anyhow::Result<String> {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} crates inspected")?;
+    let bar = ProgressBar::no_length().with_style(style);
+    let mut wait = run.wait().into_future();
+    loop {
+        if let Ok(output) = tokio::time::timeout(Duration::from_millis(50), &mut wait).await {
+            bar.finish_and_clear();
+            return Ok(output?.report);
         }
-    }
-    Ok(client.start(input).await?)
-}
-
-/// Waits for the run, with a bar that counts the inspected crates.
-async fn finish(run: &RunHandle<CrateAudit>) -> anyhow::Result<Report> {
-    let bar = ProgressBar::no_length().with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} crates inspected")?);
-    let watch = async {
-        loop {
-            if let Some((total, left)) = run.snapshot().await?.step(Step::Inspect).and_then(|s| s.initial_tasks.zip(s.remaining_tasks)) {
-                bar.set_length(total.try_into()?);
-                bar.set_position((total - left).try_into()?);
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        if let Some(tasks) = run.snapshot().await?.tasks(Step::Inspect) {
+            bar.set_length(tasks.total);
+            bar.set_position(tasks.completed);
         }
-    };
-    let output = tokio::select! {
-        output = run.wait() => output?,
-        failed = watch => failed?,
-    };
-    bar.finish_and_clear();
-    Ok(output.report)
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let megabytes = self.bytes / 1_000_000;
-        writeln!(f, "{} packages, {megabytes} MB of sources in the local registry\n", self.packages)?;
-        for (title, counts) in [("Licences", &self.licences), ("Editions", &self.editions)] {
-            writeln!(f, "{title}")?;
-            let mut counts: Vec<_> = counts.iter().collect();
-            counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-            counts.iter().try_for_each(|(word, n)| writeln!(f, "{n:>6}  {word}"))?;
-            writeln!(f)?;
-        }
-        writeln!(f, "Pinned in several versions")?;
-        for (name, versions) in &self.duplicates {
-            writeln!(f, "        {name}: {}", versions.iter().map(String::as_str).collect::<Vec<_>>().join(", "))?;
-        }
-        Ok(())
     }
 }

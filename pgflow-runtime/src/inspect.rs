@@ -21,6 +21,17 @@ pub struct RunFilter {
     pub limit: u32,
 }
 
+impl RunFilter {
+    /// The runs of a flow that have not ended, at most 1,000.
+    pub fn unfinished(flow_slug: impl Into<String>) -> Self {
+        Self {
+            status: Some("started".to_owned()),
+            flow_slug: Some(flow_slug.into()),
+            limit: 1000,
+        }
+    }
+}
+
 /// A run in a list.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 #[non_exhaustive]

@@ -46,7 +46,9 @@ impl Audit {
 
 #[tokio::test]
 async fn a_step_stays_the_function_that_it_was() {
-    let input = Lockfile { plan: "free".to_owned() };
+    let input = Lockfile {
+        plan: "free".to_owned(),
+    };
     let packages = Audit::parse(&input).await.expect("packages");
     assert_eq!(packages.len(), Audit.method());
     assert_eq!(Audit::DEFINITION.steps.len(), 3);

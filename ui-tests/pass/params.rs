@@ -44,7 +44,12 @@ impl Everything {
     }
 
     #[step(map = list)]
-    async fn twice(item: u32, input: &Input, state: &Pool, ctx: &StepContext) -> StepResult<(u32, i32)> {
+    async fn twice(
+        item: u32,
+        input: &Input,
+        state: &Pool,
+        ctx: &StepContext,
+    ) -> StepResult<(u32, i32)> {
         Ok((item * 2 + input.n - state.0, ctx.task_index()))
     }
 
@@ -70,7 +75,11 @@ impl Everything {
     }
 
     #[step(depends_on = [again, r#type, absent, count])]
-    async fn last(again: &Vec<i64>, r#type: String, absent: &Option<Option<String>>) -> anyhow::Result<String> {
+    async fn last(
+        again: &Vec<i64>,
+        r#type: String,
+        absent: &Option<Option<String>>,
+    ) -> anyhow::Result<String> {
         Ok(format!("{again:?} {type} {absent:?}", r#type = r#type))
     }
 }

@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 pub use error::{ClientError, RunError};
 pub use run_handle::RunHandle;
-pub use snapshot::{RunSnapshot, RunStatus, SkipReason, StepSnapshot, StepStatus};
+pub use snapshot::{RunSnapshot, RunStatus, SkipReason, StepSnapshot, StepStatus, TaskCounts};
 pub use start::StartFlow;
 pub use wait::Wait;
 

@@ -189,6 +189,33 @@ impl<F: Flow> RunSnapshot<F> {
             .iter()
             .find(|state| state.step_slug == step.slug())
     }
+
+    /// How far one step has come; none before it starts, and of a skipped step.
+    pub fn tasks(&self, step: F::Step) -> Option<TaskCounts> {
+        self.step(step).and_then(StepSnapshot::tasks)
+    }
+}
+
+/// The tasks of a step, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskCounts {
+    /// How many there are.
+    pub total: u64,
+    /// How many of them have completed.
+    pub completed: u64,
+}
+
+impl StepSnapshot {
+    /// How far the step has come; none before it starts, and of a skipped step.
+    pub fn tasks(&self) -> Option<TaskCounts> {
+        let total = u64::try_from(self.initial_tasks?).ok()?;
+        let remaining = u64::try_from(self.remaining_tasks?).ok()?;
+        Some(TaskCounts {
+            total,
+            completed: total.saturating_sub(remaining),
+        })
+    }
 }
 
 impl<F> Clone for RunSnapshot<F> {

@@ -1,6 +1,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::migrate::MigrateError;
+use crate::sql::CallError;
+
 /// Why a development database is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -86,11 +89,10 @@ pub enum DevError {
         path: PathBuf,
     },
 
-    /// Started by root, and the server's user can't get at the directory.
+    /// Started by root, and the server's user can't use the directory.
     #[error(
         "`{}` is out of reach for user `{user}`, as whom the server runs because Postgres refuses to run \
-         as root; expected every directory above it to be searchable by others; choose another \
-         directory, or start as an ordinary user",
+         as root; expected {expected}; choose another directory, or start as an ordinary user",
         path.display()
     )]
     OutOfReach {
@@ -98,6 +100,8 @@ pub enum DevError {
         path: PathBuf,
         /// The server's user.
         user: String,
+        /// What that user lacks.
+        expected: &'static str,
     },
 
     /// Started by root, and there is nobody to run the server as.
@@ -109,8 +113,8 @@ pub enum DevError {
 
     /// A path is too long for a Unix socket.
     #[error(
-        "there is no directory for the server's socket: `{}` is too long; expected at most {limit} bytes; \
-         set TMPDIR to a shorter path",
+        "there is no directory for the server's socket: `{}` is too long; expected at most {limit} bytes \
+         with the name of the socket; choose a shorter directory",
         path.display()
     )]
     SocketPath {
@@ -167,6 +171,18 @@ pub enum DevError {
         /// The error of the driver.
         #[source]
         source: sqlx::Error,
+    },
+
+    /// The database could not be migrated.
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
+
+    /// The migrated database could not be marked as a developer's own.
+    #[error("marking the database as local failed; expected a migrated database of this release")]
+    MarkLocal {
+        /// The answer of the database.
+        #[source]
+        source: CallError,
     },
 
     /// The operating system refused something.

@@ -11,6 +11,15 @@
 //! - runs as user `postgres` or `nobody` when root starts it, because Postgres refuses to run as root.
 //!
 //! Private servers need a Unix; elsewhere, set `DATABASE_URL`.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), pgflow_runtime::dev::DevError> {
+//! let database = pgflow_runtime::dev::DevDatabase::start().await?;
+//! let pool = database.migrated_pool().await?;
+//! # Ok(()) }
+//! ```
+
+#![cfg_attr(not(unix), allow(dead_code, reason = "what only private servers need"))]
 
 mod builder;
 mod error;
@@ -32,6 +41,9 @@ mod user;
 
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
+
+use crate::migrate::migrate;
+use crate::sql::environment::mark_local;
 
 pub use builder::DevBuilder;
 pub use error::DevError;
@@ -83,6 +95,18 @@ impl DevDatabase {
             },
             source,
         })
+    }
+
+    /// A new pool of the database, migrated. On a private server it is marked as `local` as well, so that a
+    /// worker may replace the stored definition of a flow that has changed.
+    pub async fn migrated_pool(&self) -> Result<PgPool, DevError> {
+        let pool = self.pool().await?;
+        migrate(&pool).await?;
+        if self.is_private() {
+            let marked = mark_local(&pool).await;
+            marked.map_err(|source| DevError::MarkLocal { source })?;
+        }
+        Ok(pool)
     }
 
     /// Stops a private server and waits until it is gone, which dropping does as well, but without a report

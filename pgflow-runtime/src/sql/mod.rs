@@ -5,6 +5,8 @@
 pub(crate) mod claim;
 pub(crate) mod complete;
 pub(crate) mod definition;
+#[cfg(feature = "dev")]
+pub(crate) mod environment;
 pub mod error;
 pub(crate) mod fail;
 pub(crate) mod inspect;

@@ -11,8 +11,10 @@ use pgflow_runtime::dev::DevDatabase;
 use sqlx::postgres::PgConnectOptions;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::place::scratch;
+
 /// How the process proceeds when its database is ready; every way but `Hold` ends the process.
-/// All but `Report` leave another child of the process running.
+/// All but `Report` and `Migrate` leave another child of the process running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Hold,
@@ -20,6 +22,7 @@ pub(crate) enum Then {
     Exit,
     Panic,
     Report,
+    Migrate,
 }
 
 const THEN: &str = "DEV_DATABASE_TEST_THEN";
@@ -47,7 +50,13 @@ async fn owner_process() {
             return;
         }
     };
-    let sibling = if then == "Report" { 0 } else { sibling() };
+    if then == "Migrate" {
+        database.migrated_pool().await.unwrap();
+    }
+    let sibling = match then.as_str() {
+        "Report" | "Migrate" => 0,
+        _ => sibling(),
+    };
     let kind = if database.is_private() {
         "private"
     } else {
@@ -112,6 +121,7 @@ pub(crate) fn command_of(program: &Path, then: Then) -> Command {
         ])
         .env(THEN, format!("{then:?}"))
         .env_remove("DATABASE_URL")
+        .env("TMPDIR", scratch())
         .stdout(Stdio::piped())
         .process_group(0);
     command
