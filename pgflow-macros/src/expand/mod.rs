@@ -76,8 +76,9 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
         .as_ref()
         .map_or_else(|| quote!(()), ToTokens::to_token_stream);
     // A type that may not be used here, such as a private one, is then shown where it was named.
-    let (at_input, _) = ends(&input);
-    let input = quote_spanned!(at_input=> type Input = #input;);
+    let (first, last) = ends(&input);
+    let (keyword, end) = (quote_spanned!(first=> type), quote_spanned!(last=> ;));
+    let input = quote!(#keyword Input = #input #end);
     let state = state_type(flow);
     let (step_enum, output) = (step_enum::path(flow), &flow.output);
     let queues = if flow.args.with_step_queues {
