@@ -1,5 +1,7 @@
 //! Integration tests.
 
 mod client;
+mod migrate;
+mod sql;
 mod support;
 mod worker;
