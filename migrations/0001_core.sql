@@ -3,7 +3,7 @@
 -- Definition: flows, steps, deps.  Runtime: runs, step_states, step_tasks.  Workers: workers, worker_functions.
 -- Rows are written by the functions in functions/ only; anyone may read them.
 
-create schema if not exists pgflow;
+-- The migrator has made the schema: its bookkeeping lives there too.
 revoke all on schema pgflow from public;
 
 -- One row: what this database is used for.

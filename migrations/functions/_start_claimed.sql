@@ -43,7 +43,7 @@ begin
     end if;
 
     update pgflow.step_tasks t
-    set status = 'started', started_at = clock_timestamp(), attempts_count = t.attempts_count + 1, last_worker_id = _start_claimed.worker_id
+    set status = 'started', started_at = greatest(clock_timestamp(), t.queued_at), attempts_count = t.attempts_count + 1, last_worker_id = _start_claimed.worker_id
     from unnest(v_run_ids, v_slugs, v_indexes) as x (run_id, step_slug, task_index)
     where t.run_id = x.run_id and t.step_slug = x.step_slug and t.task_index = x.task_index;
     get diagnostics v_count = row_count;

@@ -17,6 +17,7 @@ create or replace function pgflow.claim_tasks(worker_id uuid, max_tasks int) ret
 language plpgsql
 set search_path = ''
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

@@ -5,6 +5,7 @@
 create or replace function pgflow.release_tasks(worker_id uuid, run_ids uuid[], step_slugs text[], task_indexes int[]) returns int
 language plpgsql
 set search_path = ''
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

@@ -12,6 +12,7 @@ create or replace function pgflow.start_tasks(
 ) returns setof pgflow.step_task_record
 language plpgsql
 set search_path = ''
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

@@ -5,9 +5,11 @@
 
 mod cluster;
 mod database;
+pub(crate) mod events;
 pub(crate) mod flows;
 pub(crate) mod invariants;
 pub(crate) mod rows;
+pub(crate) mod runs;
 pub(crate) mod sessions;
 mod wait;
 

@@ -80,7 +80,7 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
     let (at_input, _) = ends(&input);
     let input = quote_spanned!(at_input=> type Input = #input;);
     let state = state_type(flow);
-    let (step_enum, output) = (&flow.step_enum, &flow.output);
+    let (step_enum, output) = (step_enum::path(flow), &flow.output);
     let queues = if flow.args.with_step_queues {
         quote!(__p::QueuePerStep)
     } else {

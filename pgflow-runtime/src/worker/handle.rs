@@ -53,19 +53,19 @@ impl WorkerHandle {
         self.stop.request();
     }
 
-    /// Resolves when the worker has stopped, for whatever reason; [`join`](Self::join) tells the reason.
-    pub async fn stopped(&self) {
-        self.stopped.cancelled().await;
-    }
-
-    /// Asks the worker to shut down, and waits until it has stopped.
+    /// [Asks](Self::shutdown) the worker to shut down and [waits](Self::join) until it has.
     ///
     /// # Errors
     ///
-    /// As [`join`](Self::join).
+    /// Why the worker stopped, if it had stopped before it was asked to.
     pub async fn stop(self) -> Result<(), WorkerError> {
         self.shutdown();
         self.join().await
+    }
+
+    /// Resolves when the worker has stopped, for whatever reason; [`join`](Self::join) tells the reason.
+    pub async fn stopped(&self) {
+        self.stopped.cancelled().await;
     }
 
     /// Waits until the worker has stopped. Does not ask it to: see [`shutdown`](Self::shutdown).

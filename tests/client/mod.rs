@@ -1,0 +1,4 @@
+//! Callers: they start runs, wait for them and look at them.
+
+mod start;
+mod wait;

@@ -1,0 +1,85 @@
+//! What handlers of test flows report to, and where they wait until the test lets them go.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Semaphore;
+
+use super::DEADLINE;
+use crate::support::eventually;
+
+#[derive(Debug, Clone)]
+pub(super) struct Probe {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    entered: Mutex<Vec<String>>,
+    gate: Semaphore,
+}
+
+impl Probe {
+    /// A probe whose gate is closed.
+    pub(super) fn closed() -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                entered: Mutex::default(),
+                gate: Semaphore::new(0),
+            }),
+        }
+    }
+
+    /// A probe that only listens.
+    pub(super) fn open() -> Self {
+        let probe = Self::closed();
+        probe.let_all_go();
+        probe
+    }
+
+    /// Called by handlers: reports, then waits until the gate lets it through.
+    pub(super) async fn pass(&self, what: impl Into<String>) {
+        self.note(what);
+        let permit = self.inner.gate.acquire().await;
+        permit.expect("the gate is never removed").forget();
+    }
+
+    pub(super) fn note(&self, what: impl Into<String>) {
+        let mut entered = self.inner.entered.lock().expect("no panic while noting");
+        entered.push(what.into());
+    }
+
+    pub(super) fn let_all_go(&self) {
+        self.inner.gate.add_permits(1_000_000);
+    }
+
+    /// What was reported, sorted.
+    pub(super) fn seen(&self) -> Vec<String> {
+        let mut entered = self
+            .inner
+            .entered
+            .lock()
+            .expect("no panic while noting")
+            .clone();
+        entered.sort();
+        entered
+    }
+
+    pub(super) async fn until_seen(&self, what: &str) {
+        self.until(&format!("a handler reports {what:?}"), |seen| {
+            seen.iter().any(|seen| seen == what)
+        })
+        .await;
+    }
+
+    pub(super) async fn until_count(&self, count: usize) {
+        self.until(&format!("{count} reports"), |seen| seen.len() >= count)
+            .await;
+    }
+
+    async fn until(&self, what: &str, is_there: impl Fn(&[String]) -> bool) {
+        eventually(DEADLINE, what, async || {
+            is_there(&self.seen()).then_some(())
+        })
+        .await;
+    }
+}

@@ -1,0 +1,224 @@
+//! How workers stop, and what becomes of their tasks.
+
+use std::{process::Command, time::Duration};
+
+use pgflow::client::{Client, RunHandle};
+use pgflow::prelude::*;
+use pgflow::worker::{WorkerError, WorkerHandle};
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    DEADLINE, is_marked_stopped, lock_table, probe::Probe, start, task, until_held_up, worker,
+};
+use crate::support::{TestDb, eventually, invariants::assert_invariants};
+
+/// A step that ends when it is told to, or at the probe's word.
+struct Patient;
+
+#[flow(input = String, state = Probe)]
+impl Patient {
+    #[step]
+    async fn wait(input: &str, state: &Probe, ctx: &StepContext) -> StepResult<String> {
+        match input {
+            "obedient" => {
+                state.note("waits");
+                ctx.cancelled().await;
+                state.note("told to stop");
+            }
+            _ => state.pass("waits").await,
+        }
+        Ok("done".to_owned())
+    }
+}
+
+struct Case {
+    database: TestDb,
+    probe: Probe,
+    run: RunHandle<Patient>,
+    worker: WorkerHandle,
+}
+
+impl Case {
+    /// A worker with a task that runs.
+    async fn new(input: &str) -> Self {
+        let database = TestDb::new().await;
+        let probe = Probe::closed();
+        let worker = worker::<Patient>(probe.clone())
+            .shutdown_timeout(Duration::from_millis(if input == "deaf" {
+                300
+            } else {
+                20_000
+            }))
+            .start(&database.pool)
+            .await
+            .unwrap();
+        let client = Client::new(database.pool.clone());
+        let run = client.start::<Patient>(&input.to_owned()).await.unwrap();
+        probe.until_seen("waits").await;
+        Self {
+            database,
+            probe,
+            run,
+            worker,
+        }
+    }
+}
+
+#[tokio::test]
+async fn running_handlers_are_told_and_finish() {
+    let case = Case::new("obedient").await;
+    let worker_id = case.worker.worker_id();
+    case.worker.stop().await.unwrap();
+    assert_eq!(case.probe.seen(), ["told to stop", "waits"]);
+    let output = case.run.wait().timeout(DEADLINE).await.unwrap();
+    assert_eq!(output.wait, "done");
+    assert!(is_marked_stopped(&case.database.pool, worker_id).await);
+    assert_invariants(&case.database.pool).await;
+}
+
+#[tokio::test]
+async fn a_stopping_worker_claims_nothing_more() {
+    let case = Case::new("slow").await;
+    case.worker.shutdown();
+    let client = Client::new(case.database.pool.clone());
+    let late = client.start::<Patient>(&"late".to_owned()).await.unwrap();
+    case.probe.let_all_go();
+    case.worker.join().await.unwrap();
+    case.run.wait().timeout(DEADLINE).await.unwrap();
+    let task = task(&case.database.pool, late.run_id(), Step::Wait).await;
+    assert_eq!((task.status.as_str(), task.attempts), ("queued", 0));
+}
+
+#[tokio::test]
+async fn a_handler_that_outlasts_the_shutdown_timeout_is_dropped_and_its_attempt_counts() {
+    let case = Case::new("deaf").await;
+    let worker_id = case.worker.worker_id();
+    case.worker.stop().await.unwrap();
+    let task = task(&case.database.pool, case.run.run_id(), Step::Wait).await;
+    assert_eq!((task.status.as_str(), task.attempts), ("started", 1));
+    assert!(is_marked_stopped(&case.database.pool, worker_id).await);
+}
+
+#[tokio::test]
+async fn what_was_claimed_and_not_started_is_given_back() {
+    let database = TestDb::new().await;
+    let probe = Probe::open();
+    let worker = start::<Patient>(&database.pool, probe.clone()).await;
+
+    let block = lock_table(&database.pool, "pgflow.workers").await;
+    until_held_up(&database.pool, "claim_tasks").await;
+    let run = Client::new(database.pool.clone())
+        .start::<Patient>(&"any".to_owned())
+        .await
+        .unwrap();
+    worker.shutdown();
+    block.rollback().await.unwrap();
+    worker.join().await.unwrap();
+
+    let task = task(&database.pool, run.run_id(), Step::Wait).await;
+    assert_eq!((task.status.as_str(), task.attempts), ("queued", 0));
+    let read_count: i32 =
+        sqlx::query_scalar("select read_ct from pgmq.q_patient where vt <= clock_timestamp()")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
+    assert_eq!(read_count, 1, "the claim had taken it");
+    assert_eq!(probe.seen(), [""; 0]);
+    assert_invariants(&database.pool).await;
+}
+
+#[tokio::test]
+async fn a_deprecated_worker_drains() {
+    let case = Case::new("obedient").await;
+    sqlx::raw_sql("update pgflow.workers set deprecated_at = now()")
+        .execute(&case.database.pool)
+        .await
+        .unwrap();
+    case.worker.join().await.unwrap();
+    case.run.wait().timeout(DEADLINE).await.unwrap();
+}
+
+#[tokio::test]
+async fn dropping_the_handle_drains() {
+    let Case {
+        database,
+        run,
+        worker,
+        ..
+    } = Case::new("obedient").await;
+    let worker_id = worker.worker_id();
+    drop(worker);
+    run.wait().timeout(DEADLINE).await.unwrap();
+    eventually(DEADLINE, "the worker is marked as stopped", async || {
+        is_marked_stopped(&database.pool, worker_id)
+            .await
+            .then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_worker_stops_at_the_word_of_the_caller() {
+    let database = TestDb::new().await;
+    let token = CancellationToken::new();
+    let build = || worker::<Patient>(Probe::open()).shutdown_on(token.clone().cancelled_owned());
+    let handle = build().start(&database.pool).await.unwrap();
+    let run = tokio::spawn({
+        let (worker, pool) = (build(), database.pool.clone());
+        async move { worker.run(&pool).await }
+    });
+    until_workers(&database.pool, 2).await;
+    token.cancel();
+    handle.stopped().await;
+    handle.join().await.unwrap();
+    run.await.unwrap().unwrap();
+    until_workers(&database.pool, 0).await;
+}
+
+#[tokio::test]
+async fn a_signal_drains_and_a_second_one_ends_at_once() {
+    let database = TestDb::new().await;
+    let probe = Probe::closed();
+    let run = tokio::spawn({
+        let (worker, pool) = (worker::<Patient>(probe.clone()), database.pool.clone());
+        async move { worker.run(&pool).await }
+    });
+    until_workers(&database.pool, 1).await;
+    let client = Client::new(database.pool.clone());
+    client
+        .start::<Patient>(&"obedient".to_owned())
+        .await
+        .unwrap();
+    client.start::<Patient>(&"deaf".to_owned()).await.unwrap();
+    probe.until_count(2).await;
+
+    terminate_self();
+    probe.until_seen("told to stop").await;
+    assert!(!run.is_finished(), "the other handler still runs");
+    terminate_self();
+    let error = run.await.unwrap().unwrap_err();
+    assert!(matches!(error, WorkerError::Interrupted), "{error}");
+}
+
+fn terminate_self() {
+    let pid = std::process::id().to_string();
+    let kill = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(kill.success());
+}
+
+async fn until_workers(pool: &PgPool, count: i64) {
+    eventually(
+        DEADLINE,
+        format!("{count} workers are registered and not stopped"),
+        async || {
+            let workers: i64 =
+                sqlx::query_scalar("select count(*) from pgflow.workers where stopped_at is null")
+                    .fetch_one(pool)
+                    .await
+                    .unwrap();
+            (workers == count).then_some(())
+        },
+    )
+    .await;
+}
