@@ -11,8 +11,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 async fn reports_on_the_lock_file_of_this_project() {
     let db = TestDb::new().await;
     let output = example("crate_audit", &db.url).output().await.unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
 
     let packages: usize = text.split(' ').next().unwrap().parse().unwrap();
     assert!(packages >= 200, "{text}");
