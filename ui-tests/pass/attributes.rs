@@ -29,7 +29,7 @@ impl Audit {
     }
 
     #[pgflow::step(depends_on = [inspect])]
-    #[must_use]
+    #[must_use = "it counts"]
     #[deprecated = "still a step"]
     async fn last(inspect: Vec<String>) -> StepResult<usize> {
         Ok(inspect.len())

@@ -74,7 +74,6 @@ impl Everything {
         Ok(format!("{text} {list:?} {m:?} {absent:?}"))
     }
 
-    #[expect(clippy::ptr_arg, reason = "a reference to the whole list works too")]
     #[step(depends_on = [again, r#type, absent, count])]
     async fn last(
         again: &Vec<i64>,

@@ -70,7 +70,7 @@ macro_rules! flow_over {
         #[flow(input = $input, step_enum = GeneratedStep)]
         impl $name {
             #[step(map = input)]
-            async fn double(item: u32, input: &$input) -> StepResult<Option<$input>> {
+            async fn double(item: u32, input: $input) -> StepResult<Option<$input>> {
                 Ok(Some(vec![item * 2; input.len()]))
             }
 

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Reads the steps of a flow over a `Lockfile`.
-fn read<T>(steps: TokenStream, look: impl FnOnce(&Flow<'_>) -> T) -> T {
+fn read<T>(steps: &TokenStream, look: impl FnOnce(&Flow<'_>) -> T) -> T {
     let mut errors = Errors::default();
     let args = FlowArgs::parse(quote!(input = Lockfile), &mut errors);
     let mut source = FlowImpl::parse(quote!(impl Audit { #steps })).expect("an impl");
@@ -32,7 +32,7 @@ fn steps_stand_after_their_dependencies_and_stay_in_order_otherwise() {
         #[step] async fn c() -> StepResult<u8> {}
         #[step(depends_on = [a])] async fn d() -> StepResult<u8> {}
     };
-    assert_eq!(read(steps, slugs), ["a", "c", "d", "b"]);
+    assert_eq!(read(&steps, slugs), ["a", "c", "d", "b"]);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn steps_of_a_cycle_stay_as_they_are_written() {
         #[step(depends_on = [b])] async fn a() -> StepResult<u8> {}
         #[step(depends_on = [a])] async fn b() -> StepResult<u8> {}
     };
-    assert_eq!(read(steps, slugs), ["a", "b"]);
+    assert_eq!(read(&steps, slugs), ["a", "b"]);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn dependencies_and_conditions_name_functions_and_mean_slugs() {
         #[step(depends_on = [parse], if = { parse: 1 }, if_not = { parse: { parse: 2 } })]
         async fn fetch(parse: Option<u8>) -> StepResult<u8> {}
     };
-    read(steps, |flow| {
+    read(&steps, |flow| {
         flow.with_definition(|definition| {
             let [parse, fetch] = definition.steps else {
                 panic!("two steps")
@@ -80,7 +80,7 @@ fn parameters_bind_by_name() {
         async fn report(_parse: u8, _fetch: u8, #[from(r#type)] (a, b): (u8, u8), ctx: &StepContext) -> StepResult<u8> {}
         #[step(map = parse)] async fn r#type(#[from(item)] Element { a }: Element) -> StepResult<u8> {}
     };
-    read(steps, |flow| {
+    read(&steps, |flow| {
         let bound = |step: usize| -> Vec<String> {
             let params = flow.steps[step].params.iter();
             params
@@ -107,7 +107,7 @@ fn a_similar_name_binds_parameters_but_is_no_edge() {
         #[step(depends_on = [report])] async fn parse() -> StepResult<u8> {}
         #[step(depends_on = [prase])] async fn report(parse: u8) -> StepResult<u8> {}
     };
-    read(steps, |flow| {
+    read(&steps, |flow| {
         assert!(matches!(
             flow.steps[1].params[0].binding,
             Binding::Dependency(0)
@@ -128,7 +128,7 @@ fn skips_follow_the_effective_modes() {
         #[step(depends_on = [cascade])] async fn below() -> StepResult<u8> {}
         #[step(depends_on = [unmet])] async fn beside() -> StepResult<u8> {}
     };
-    read(steps, |flow| {
+    read(&steps, |flow| {
         let skips = |look: fn(&Skips) -> bool| flow.skips.iter().map(look).collect::<Vec<_>>();
         assert_eq!(
             skips(|it| it.leaves_dependents_without),
@@ -145,7 +145,7 @@ fn skips_follow_the_effective_modes() {
 fn outputs_are_read_from_the_return_type() {
     let output = |ty: TokenStream| {
         read(
-            quote!(#[step] async fn parse() -> #ty {}),
+            &quote!(#[step] async fn parse() -> #ty {}),
             |flow| match &flow.steps[0].output {
                 Ok(output) => types::show(&output.ok),
                 Err(OutputMistake::Missing) => "missing".to_owned(),

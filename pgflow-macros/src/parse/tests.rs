@@ -19,7 +19,7 @@ fn step(tokens: &TokenStream) -> (StepArgs, Vec<String>) {
     (args, errors.into_messages())
 }
 
-fn pattern(tokens: TokenStream) -> Result<String, Vec<String>> {
+fn pattern(tokens: &TokenStream) -> Result<String, Vec<String>> {
     let (args, mistakes) = step(&quote!(if = { #tokens }));
     match args.required {
         Some(pattern) if mistakes.is_empty() => Ok(pattern.json(|key| key)),
@@ -158,7 +158,7 @@ fn names_that_are_written_otherwise_are_taken_as_meant() {
 
 #[test]
 fn patterns_become_json() {
-    let json = pattern(quote! {
+    let json = pattern(&quote! {
         n: 1, "odd-key": [1, -2.5, 1e300, 0x10, 1_000, true, null, { a: "q\"uo\\te\n" }], r#type: [], empty: {},
     });
     assert_eq!(
@@ -168,7 +168,7 @@ fn patterns_become_json() {
         ]),
         "1e300 is beyond the integers that a fraction keeps apart"
     );
-    let json = pattern(quote! {
+    let json = pattern(&quote! {
         n: 1, "odd-key": [1, -2.5, 1e-7, 0x10, 1_000, 3., true, null, { a: "q\"uo\\te\n" }], r#type: [], empty: {},
     });
     assert_eq!(
@@ -181,9 +181,9 @@ fn patterns_become_json() {
         (quote!(n: 18446744073709551615), "18446744073709551615"),
         (quote!(n: -9223372036854775808), "-9223372036854775808"),
     ] {
-        assert_eq!(pattern(tokens), Ok(format!("{{\"n\":{number}}}")));
+        assert_eq!(pattern(&tokens), Ok(format!("{{\"n\":{number}}}")));
     }
-    assert!(pattern(quote!(n: -9223372036854775809)).is_err());
+    assert!(pattern(&quote!(n: -9223372036854775809)).is_err());
 }
 
 #[test]
