@@ -23,8 +23,7 @@ pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
             }
         };
         if !check::is_possible(&source, &mut errors) {
-            let item = expand::user_item(&source, true);
-            return fallback::unchanged(&item, errors);
+            return fallback::unchanged(item, errors);
         }
         let args = FlowArgs::parse(args, &mut errors);
         source.read_step_args(&mut errors);

@@ -65,6 +65,27 @@ impl Ambiguous {
     }
 }
 
+/// A flow that is its own state.
+#[derive(Clone)]
+pub struct Itself;
+
+#[flow(input = [u8; Self::SIZE], state = Self, step_enum = ItselfStep)]
+impl Itself {
+    const SIZE: usize = 2;
+
+    #[step]
+    async fn first(input: [u8; Self::SIZE], state: &Self) -> StepResult<[u8; Self::SIZE]> {
+        let _: &Itself = state;
+        Ok(input)
+    }
+
+    #[step(map = first)]
+    async fn second(item: u8, state: Self) -> StepResult<u8> {
+        let _: Itself = state;
+        Ok(item)
+    }
+}
+
 #[test]
 fn the_database_knows_slugs() {
     let definition = HTTPFetchV2::DEFINITION;

@@ -72,7 +72,6 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
 fn implementation(flow: &Flow<'_>) -> TokenStream {
     let self_ty = &flow.self_ty;
     let input = flow
-        .args
         .input
         .as_ref()
         .map_or_else(|| quote!(()), ToTokens::to_token_stream);
@@ -107,8 +106,7 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
 }
 
 fn state_type(flow: &Flow<'_>) -> TokenStream {
-    flow.args
-        .state
+    flow.state
         .as_ref()
         .map_or_else(|| quote!(()), ToTokens::to_token_stream)
 }

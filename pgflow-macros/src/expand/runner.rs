@@ -134,7 +134,7 @@ impl Argument {
     }
 
     fn input(flow: &Flow<'_>, param: &Param) -> Self {
-        let (ty, slot, input) = (&param.ty, &param.local, &flow.args.input);
+        let (ty, slot, input) = (&param.ty, &param.local, &flow.input);
         Self {
             decode: quote!(let mut #slot = __task.input(&__input_codec())?;),
             value: call_at(

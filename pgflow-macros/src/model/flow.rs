@@ -7,7 +7,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{LitStr, Type, ext::IdentExt, spanned::Spanned};
 
-use super::{Edge, Link, MapOver, Step, param::Scope};
+use super::{Edge, Link, MapOver, Step, param::Scope, types};
 use crate::{
     names,
     parse::{FlowArgs, FlowImpl, Item, Pattern},
@@ -17,6 +17,8 @@ pub(crate) struct Flow<'s> {
     pub(crate) args: &'s FlowArgs,
     /// The flow's type, as written.
     pub(crate) self_ty: TokenStream,
+    pub(crate) input: Option<Type>,
+    pub(crate) state: Option<Type>,
     /// The last name of that type.
     pub(crate) ident: Ident,
     pub(crate) slug: String,
@@ -62,6 +64,7 @@ impl<'s> Flow<'s> {
         conditions(&mut steps);
         bind(&mut steps, args, &self_ty, &unreadable);
 
+        let outside = |ty: &Option<Type>| ty.as_ref().map(|ty| types::without_self(ty, &self_ty));
         let default_name = |name: &str| Ident::new(name, Span::call_site());
         Self {
             slug: args
@@ -82,6 +85,8 @@ impl<'s> Flow<'s> {
                 .map_or_else(|| quote!(::pgflow), ToTokens::to_token_stream),
             order: order(&steps),
             skips: skips(&steps),
+            input: outside(&args.input),
+            state: outside(&args.state),
             args,
             self_ty,
             ident,

@@ -51,6 +51,9 @@ impl FlowImpl {
         for item in &mut self.items {
             if let Item::Step(step) = item {
                 step.args = StepArgs::parse(&step.attr, errors);
+                for attr in &step.repeated {
+                    errors.on(attr, "`#[step]` is given twice; write all arguments in one");
+                }
             }
         }
     }
