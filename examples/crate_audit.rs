@@ -21,7 +21,7 @@ type Versions = BTreeMap<String, Vec<String>>;
 /// Audits the crates that a lock file pins.
 struct CrateAudit;
 
-#[flow(input = Lockfile, timeout = "30s")]
+#[flow(input = Lockfile, timeout = "10s")]
 impl CrateAudit {
     /// Reads the lock file.
     #[step]

@@ -1,7 +1,9 @@
 //! Integration tests.
 
 mod client;
+mod examples;
 mod migrate;
 mod sql;
 mod support;
+mod upgrade;
 mod worker;

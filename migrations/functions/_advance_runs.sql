@@ -14,10 +14,11 @@ declare
     v_ready boolean;
 begin
     loop
+        -- Never NULL, as bool_or is when no step is ready: `and` would go on to call the function.
         select
-            bool_or(d.required_input_pattern is not null or d.forbidden_input_pattern is not null),
-            bool_or(s.initial_tasks = 0),
-            bool_or(s.initial_tasks > 0)
+            coalesce(bool_or(d.required_input_pattern is not null or d.forbidden_input_pattern is not null), false),
+            coalesce(bool_or(s.initial_tasks = 0), false),
+            coalesce(bool_or(s.initial_tasks > 0), false)
         into v_conditional, v_taskless, v_ready
         from pgflow.step_states s
         join pgflow.runs r on r.run_id = s.run_id
@@ -32,6 +33,6 @@ begin
         perform pgflow._start_ready_steps(run_ids);
     end if;
     perform pgflow._finish_runs(run_ids);
-    return coalesce(v_ready, false);
+    return v_ready;
 end
 $$;

@@ -42,7 +42,8 @@ begin
         end if;
         raise exception 'flow "%": an option of the shape is not a whole number up to 2147483647', flow_slug using
             errcode = 'PF004',
-            detail = v_options::text;
+            detail = v_options::text,
+            hint = 'Leave an option out to inherit it.';
     end loop;
 end
 $$;

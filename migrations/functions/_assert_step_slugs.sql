@@ -21,7 +21,9 @@ begin
     if not found then
         return;
     elsif v_slug = v_twin then
-        raise exception 'flow "%" has two steps "%"', flow_slug, v_slug using errcode = 'PF004';
+        raise exception 'flow "%" has two steps "%"', flow_slug, v_slug using
+            errcode = 'PF004',
+            hint = 'Give each step a slug of its own.';
     end if;
     raise exception 'step "%" differs from step "%" only in case', v_slug, v_twin using
         errcode = 'PF004',

@@ -9,6 +9,7 @@ as $$
 declare
     v_run_ids uuid[];
     v_slugs text[];
+    v_now timestamptz := clock_timestamp();
     v_count int;
 begin
     select array_agg(x.run_id), array_agg(x.step_slug) into v_run_ids, v_slugs
@@ -25,7 +26,12 @@ begin
         return 0;
     end if;
     update pgflow.step_states s
-    set status = 'completed', started_at = clock_timestamp(), completed_at = clock_timestamp(), remaining_tasks = 0, output = '[]'
+    set
+        status = 'completed',
+        started_at = greatest(v_now, s.created_at),
+        completed_at = greatest(v_now, s.created_at),
+        remaining_tasks = 0,
+        output = '[]'
     from unnest(v_run_ids, v_slugs) as x (run_id, step_slug)
     where s.run_id = x.run_id and s.step_slug = x.step_slug;
     get diagnostics v_count = row_count;

@@ -26,7 +26,7 @@ begin
     end if;
 
     update pgflow.step_tasks t
-    set status = 'failed', failed_at = clock_timestamp(), error_message = _exhaust_task.error_message
+    set status = 'failed', failed_at = greatest(clock_timestamp(), t.queued_at), error_message = _exhaust_task.error_message
     where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = _exhaust_task.task_index and t.status = 'started'
     returning t.queue_name, t.message_id into v_queue, v_message;
     get diagnostics v_count = row_count;

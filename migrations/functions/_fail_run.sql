@@ -32,7 +32,7 @@ begin
 
     if task_index is not null then
         update pgflow.step_tasks t
-        set status = 'failed', failed_at = clock_timestamp(), error_message = _fail_run.error_message, output = _fail_run.output
+        set status = 'failed', failed_at = greatest(clock_timestamp(), t.queued_at), error_message = _fail_run.error_message, output = _fail_run.output
         where t.run_id = v_run_id and t.step_slug = _fail_run.step_slug and t.task_index = _fail_run.task_index
             and t.status in ('queued', 'started');
         get diagnostics v_count = row_count;
@@ -42,7 +42,7 @@ begin
     end if;
 
     update pgflow.step_states s
-    set status = 'failed', failed_at = clock_timestamp(), error_message = _fail_run.error_message
+    set status = 'failed', failed_at = greatest(clock_timestamp(), s.created_at, s.started_at), error_message = _fail_run.error_message
     where s.run_id = v_run_id and s.step_slug = _fail_run.step_slug and s.status in ('created', 'started');
     get diagnostics v_count = row_count;
     if v_count <> 1 then
@@ -50,7 +50,7 @@ begin
     end if;
 
     update pgflow.runs r
-    set status = 'failed', failed_at = clock_timestamp(), error_message = _fail_run.error_message
+    set status = 'failed', failed_at = greatest(clock_timestamp(), r.started_at), error_message = _fail_run.error_message
     where r.run_id = v_run_id and r.status = 'started';
     get diagnostics v_count = row_count;
     if v_count <> 1 then

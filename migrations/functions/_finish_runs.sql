@@ -20,7 +20,7 @@ begin
     update pgflow.runs r
     set
         status = 'completed',
-        completed_at = clock_timestamp(),
+        completed_at = greatest(clock_timestamp(), r.started_at),
         output = (
             select jsonb_object_agg(s.step_slug, s.output)
             from pgflow.step_states s

@@ -15,7 +15,8 @@ declare
     v_messages bigint[];
     v_count int;
 begin
-    select array_agg(x.step_slug) into v_slugs
+    -- Locked by slug, told in the order of the definition: a step before what depends on it.
+    select array_agg(x.step_slug order by x.step_index) into v_slugs
     from (
         with recursive affected (flow_slug, step_slug) as (
             select r.flow_slug, v_trigger from pgflow.runs r where r.run_id = v_run_id
@@ -25,8 +26,9 @@ begin
             join pgflow.deps d on d.flow_slug = a.flow_slug and d.dep_slug = a.step_slug
             where _skip_steps.cascade
         )
-        select s.step_slug
+        select s.step_slug, d.step_index
         from pgflow.step_states s
+        join pgflow.steps d on d.flow_slug = s.flow_slug and d.step_slug = s.step_slug
         where s.run_id = v_run_id and s.status in ('created', 'started') and s.step_slug in (select a.step_slug from affected a)
         order by s.step_slug
         for no key update of s
@@ -38,7 +40,7 @@ begin
     update pgflow.step_states s
     set
         status = 'skipped',
-        skipped_at = clock_timestamp(),
+        skipped_at = greatest(clock_timestamp(), s.created_at, s.started_at),
         remaining_tasks = null,
         skip_reason = case when s.step_slug = v_trigger then reason else 'dependency_skipped' end,
         error_message = case when s.step_slug = v_trigger then _skip_steps.error_message end

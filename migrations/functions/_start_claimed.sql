@@ -1,10 +1,10 @@
 -- Starts the queued tasks behind these messages and returns them with all that a handler needs. What is not queued, or is locked by
 -- somebody else right now, is left alone. Visibility (effective timeout + 2 s) is part of the claim: unless every message gets
--- it, the whole claim fails with PF008 and nothing has changed.
+-- it, the whole claim fails with PF008 and nothing has changed. `counted`: whether somebody has counted the read of the messages.
 -- Locks: tasks and queue rows, never waiting for a task: whoever holds one is ending or recovering it. Neither run nor step is
 -- locked: whatever ends them must take the lock of each active task first, so a task that is still queued under its lock belongs to
 -- a step that runs. Callers: claim_tasks, start_tasks.
-create or replace function pgflow._start_claimed(worker_id uuid, queue_name text, message_ids bigint[]) returns table (
+create or replace function pgflow._start_claimed(worker_id uuid, queue_name text, message_ids bigint[], counted boolean) returns table (
     flow_slug text, run_id uuid, step_slug text, task_index int, attempt int, max_attempts int, timeout int,
     message_id bigint, started_at timestamptz, input jsonb, flow_input jsonb
 )
@@ -43,7 +43,7 @@ begin
     end if;
 
     update pgflow.step_tasks t
-    set status = 'started', started_at = clock_timestamp(), attempts_count = t.attempts_count + 1, last_worker_id = _start_claimed.worker_id
+    set status = 'started', started_at = greatest(clock_timestamp(), t.queued_at), attempts_count = t.attempts_count + 1, last_worker_id = _start_claimed.worker_id
     from unnest(v_run_ids, v_slugs, v_indexes) as x (run_id, step_slug, task_index)
     where t.run_id = x.run_id and t.step_slug = x.step_slug and t.task_index = x.task_index;
     get diagnostics v_count = row_count;
@@ -51,7 +51,7 @@ begin
         raise exception 'claiming % tasks changed % rows', cardinality(v_messages), v_count using errcode = 'PF012';
     end if;
 
-    v_count := pgflow._take_messages(v_queue, v_messages, v_hidden);
+    v_count := pgflow._take_messages(v_queue, v_messages, v_hidden, counted);
     if v_count <> cardinality(v_messages) then
         raise exception 'queue "%" has % of the % messages that a claim was to hide', v_queue, v_count, cardinality(v_messages) using
             errcode = 'PF008',

@@ -30,7 +30,7 @@ begin
     end if;
 
     update pgflow.step_states s
-    set status = 'started', started_at = clock_timestamp(), remaining_tasks = s.initial_tasks
+    set status = 'started', started_at = greatest(clock_timestamp(), s.created_at), remaining_tasks = s.initial_tasks
     from unnest(v_run_ids, v_slugs) as x (run_id, step_slug)
     where s.run_id = x.run_id and s.step_slug = x.step_slug;
 

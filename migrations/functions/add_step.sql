@@ -2,7 +2,7 @@
 -- a call that would change its structure is refused, and so is a new step once the flow has runs: a shape is immutable.
 -- Options (attempts, delays, timeout) of a stored step are never changed here; update pgflow.steps to tune them.
 -- Raises PF001 (flow), PF004 (slug, graph, option, pattern, mode), PF011 (a flow with step queues).
--- Locks: definitions. Callers: ensure_flow_compiled, SQL users.
+-- Locks: definitions, the flow's row. Callers: ensure_flow_compiled, SQL users.
 create or replace function pgflow.add_step(
     flow_slug text,
     step_slug text,
@@ -104,6 +104,8 @@ begin
         return;
     end if;
 
+    -- A run that is being started holds the flow's row by its foreign key: it is waited for here, and one that starts later waits there.
+    perform from pgflow.flows f where f.flow_slug = v_flow for update;
     if exists (select from pgflow.runs r where r.flow_slug = v_flow) then
         raise exception 'flow "%" has runs, so it can not get a new step "%"', v_flow, v_slug using
             errcode = 'PF004',
@@ -124,9 +126,6 @@ begin
     insert into pgflow.deps (flow_slug, dep_slug, step_slug) select v_flow, d, v_slug from unnest(v_deps) d;
     if v_type = 'map' then
         update pgflow.steps s set feeds_map = true where s.flow_slug = v_flow and s.step_slug = any (v_deps);
-    end if;
-    if v_required is not null or v_forbidden is not null then
-        update pgflow.flows f set has_conditions = true where f.flow_slug = v_flow;
     end if;
     return next v_stored;
 end

@@ -17,6 +17,7 @@ create or replace function pgflow.claim_tasks(worker_id uuid, max_tasks int) ret
 language plpgsql
 set search_path = ''
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -131,7 +132,8 @@ begin
         perform pgflow._take_messages(
             v_worker.queue_name,
             array(select c.id from unnest(v_ids, v_classes) with ordinality as c (id, class, n) where c.class = 'started' order by c.n),
-            array(select c.deadline from unnest(v_deadlines, v_classes) with ordinality as c (deadline, class, n) where c.class = 'started' order by c.n)
+            array(select c.deadline from unnest(v_deadlines, v_classes) with ordinality as c (deadline, class, n) where c.class = 'started' order by c.n),
+            counted => false
         );
     end if;
 
@@ -143,7 +145,8 @@ begin
     from pgflow._start_claimed(
         claim_tasks.worker_id,
         v_worker.queue_name,
-        array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'queued')
+        array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'queued'),
+        counted => false
     ) t
     join unnest(v_ids, v_read_counts, v_enqueued) as c (id, read_count, enqueued_at) on c.id = t.message_id
     order by t.message_id;

@@ -10,6 +10,7 @@ create or replace function pgflow.complete_task(
 ) returns setof pgflow.step_tasks
 language plpgsql
 set search_path = ''
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin

@@ -16,6 +16,7 @@ create or replace function pgflow.complete_tasks(
 language plpgsql
 set search_path = ''
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -37,12 +38,10 @@ declare
     v_ready boolean := false;
     v_count int;
 begin
-    if cardinality(step_slugs) is distinct from v_items or cardinality(task_indexes) is distinct from v_items
-        or cardinality(attempts) is distinct from v_items or cardinality(outputs) is distinct from v_items
+    if coalesce(cardinality(step_slugs), 0) <> v_items or coalesce(cardinality(task_indexes), 0) <> v_items
+        or coalesce(cardinality(attempts), 0) <> v_items or coalesce(cardinality(outputs), 0) <> v_items
     then
-        if v_items > 0 or coalesce(cardinality(step_slugs), 0) > 0 then
-            raise exception 'complete_tasks got arrays of different lengths' using errcode = 'PF009', hint = 'Pass one element of each array for each task.';
-        end if;
+        raise exception 'complete_tasks got arrays of different lengths' using errcode = 'PF009', hint = 'Pass one element of each array for each task.';
     end if;
     if v_items = 0 then
         return;
@@ -87,8 +86,10 @@ begin
             i.item, i.run_id, i.step_slug, i.task_index, t.status, t.queue_name, t.message_id,
             r.status = 'started' and s.status = 'started' and t.status = 'started'
                 and (i.attempt is null or i.attempt = t.attempts_count)
-                -- The same task twice in one batch: the first one speaks.
-                and row_number() over (partition by i.run_id, i.step_slug, i.task_index order by i.item) = 1 as is_current,
+                -- The current attempt twice in one batch: the first item speaks. A stale one before it must not silence it.
+                and row_number() over (
+                    partition by i.run_id, i.step_slug, i.task_index, i.attempt is null or i.attempt = t.attempts_count order by i.item
+                ) = 1 as is_current,
             d.feeds_map and d.step_type = 'single' and jsonb_typeof(coalesce(i.output, 'null')) <> 'array' as is_violation
         from unnest(complete_tasks.run_ids, complete_tasks.step_slugs, complete_tasks.task_indexes, complete_tasks.attempts, complete_tasks.outputs)
             with ordinality as i (run_id, step_slug, task_index, attempt, output, item)
@@ -142,7 +143,7 @@ begin
 
     if v_done_items is not null then
         update pgflow.step_tasks t
-        set status = 'completed', completed_at = clock_timestamp(), output = coalesce(outputs[i.item], 'null')
+        set status = 'completed', completed_at = greatest(clock_timestamp(), t.started_at), output = coalesce(outputs[i.item], 'null')
         from unnest(v_done_items, v_done_runs, v_done_slugs, v_done_indexes) as i (item, run_id, step_slug, task_index)
         where t.run_id = i.run_id and t.step_slug = i.step_slug and t.task_index = i.task_index;
         get diagnostics v_count = row_count;
@@ -182,7 +183,7 @@ begin
             update pgflow.step_states s
             set
                 status = 'completed',
-                completed_at = clock_timestamp(),
+                completed_at = greatest(clock_timestamp(), s.started_at),
                 remaining_tasks = 0,
                 output = case
                     when d.step_type = 'map' then (

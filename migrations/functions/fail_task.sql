@@ -15,6 +15,7 @@ create or replace function pgflow.fail_task(
 language plpgsql
 set search_path = ''
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

@@ -1,10 +1,11 @@
 -- Gives back tasks that a worker claimed and did not run: queued again, visible at once, the attempt not counted. Items that are no longer
 -- started by this worker are left alone. Returns how many were given back.
 -- Raises PF009 (arrays of different lengths).
--- Locks: tasks, queue rows. Callers: workers that stop.
+-- Locks: runs, tasks, queue rows. Callers: workers that stop.
 create or replace function pgflow.release_tasks(worker_id uuid, run_ids uuid[], step_slugs text[], task_indexes int[]) returns int
 language plpgsql
 set search_path = ''
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -15,6 +16,10 @@ begin
     if cardinality(run_ids) is distinct from cardinality(step_slugs) or cardinality(run_ids) is distinct from cardinality(task_indexes) then
         raise exception 'release_tasks got arrays of different lengths' using errcode = 'PF009';
     end if;
+    -- Whoever ends a run holds it and some of its tasks, and then reaches for the others: tasks are waited for under the run's lock only.
+    perform from (
+        select from pgflow.runs r where r.run_id = any (release_tasks.run_ids) order by r.run_id for no key update
+    ) locked;
     for v_batch in
         select x.queue_name, array_agg(x.run_id) as run_ids, array_agg(x.step_slug) as slugs, array_agg(x.task_index) as indexes,
             array_agg(x.message_id) as messages

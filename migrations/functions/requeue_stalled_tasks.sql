@@ -1,11 +1,12 @@
 -- Recovers tasks whose worker died: started longer ago than their effective timeout + 30 s, in a step and run that still run. They are queued
--- again and visible at once, at most 3 times; after that the task is out of attempts and its step's when_exhausted decides, so
--- no run hangs for ever. Returns how many were queued again. One call at a time does the work, the others return 0 at once; a
--- call takes at most 1,000 tasks.
+-- again and visible at once, at most 3 times; after that, or when its message is gone, the task is out of attempts and its step's
+-- when_exhausted decides, so no run hangs for ever. Returns how many were queued again. One call at a time does the work, the others
+-- return 0 at once; a call takes at most 1,000 tasks.
 -- Locks: advisory (0x7067666c, 2) and runs, step states, tasks, skipping what somebody else holds; queue rows. Callers: workers, pg_cron.
 create or replace function pgflow.requeue_stalled_tasks() returns int
 language plpgsql
 set search_path = ''
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -17,7 +18,9 @@ declare
     v_messages bigint[];
     v_batch record;
     v_task record;
+    v_present bigint[];
     v_requeued int := 0;
+    v_count int;
 begin
     if not pg_try_advisory_xact_lock(x'7067666c'::int, 2) then
         return 0;
@@ -56,33 +59,42 @@ begin
         group by x.queue_name
         order by x.queue_name
     loop
+        v_present := array(
+            select m from pgflow.set_vt_batch(v_batch.queue_name, v_batch.messages, array_fill(0, array[cardinality(v_batch.messages)])) m
+        );
         update pgflow.step_tasks t
         set status = 'queued', started_at = null, last_worker_id = null,
             requeued_count = t.requeued_count + 1, last_requeued_at = clock_timestamp()
         from unnest(v_batch.run_ids, v_batch.slugs, v_batch.indexes) as i (run_id, step_slug, task_index)
-        where t.run_id = i.run_id and t.step_slug = i.step_slug and t.task_index = i.task_index;
-        if cardinality(v_batch.messages) <> (
-            select count(*) from pgflow.set_vt_batch(v_batch.queue_name, v_batch.messages, array_fill(0, array[cardinality(v_batch.messages)]))
-        ) then
-            raise exception 'queue "%" lacks messages of stalled tasks', v_batch.queue_name using
-                errcode = 'PF012',
-                hint = 'Somebody removed them from the queue.';
+        where t.run_id = i.run_id and t.step_slug = i.step_slug and t.task_index = i.task_index and t.message_id = any (v_present);
+        get diagnostics v_count = row_count;
+        if v_count <> cardinality(v_present) then
+            raise exception 'requeueing % tasks of queue "%" changed % rows', cardinality(v_present), v_batch.queue_name, v_count using errcode = 'PF012';
         end if;
-        v_requeued := v_requeued + cardinality(v_batch.messages);
+        v_requeued := v_requeued + v_count;
     end loop;
 
+    -- What is still started was requeued often enough, or has no message that a worker could read. Raising for the latter would keep
+    -- every other task from being recovered, at each call.
     for v_task in
-        select x.run_id, x.step_slug, x.task_index
-        from unnest(v_run_ids, v_slugs, v_indexes, v_requeues) as x (run_id, step_slug, task_index, requeued_count)
-        where x.requeued_count >= 3
-        order by x.run_id, x.step_slug, x.task_index
+        select t.run_id, t.step_slug, t.task_index, t.requeued_count, t.queue_name
+        from unnest(v_run_ids, v_slugs, v_indexes) as x (run_id, step_slug, task_index)
+        join pgflow.step_tasks t on t.run_id = x.run_id and t.step_slug = x.step_slug and t.task_index = x.task_index
+        where t.status = 'started'
+        order by t.run_id, t.step_slug, t.task_index
     loop
         -- An earlier task of this list may have failed the run, or skipped the step.
         update pgflow.step_tasks t
         set permanently_stalled_at = clock_timestamp()
         where t.run_id = v_task.run_id and t.step_slug = v_task.step_slug and t.task_index = v_task.task_index and t.status = 'started';
         continue when not found;
-        perform pgflow._exhaust_task(v_task.run_id, v_task.step_slug, v_task.task_index, 'stalled: its workers died 4 times, or never answered');
+        perform pgflow._exhaust_task(
+            v_task.run_id, v_task.step_slug, v_task.task_index,
+            case
+                when v_task.requeued_count < 3 then format('stalled, and its message is gone from queue "%s"', v_task.queue_name)
+                else 'stalled: its workers died 4 times, or never answered'
+            end
+        );
     end loop;
     return v_requeued;
 end

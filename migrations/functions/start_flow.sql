@@ -5,6 +5,7 @@ create or replace function pgflow.start_flow(flow_slug text, input jsonb, run_id
 language plpgsql
 set search_path = ''
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

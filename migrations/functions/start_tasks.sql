@@ -1,6 +1,7 @@
 -- For workers that read their queue by themselves (pgmq.read): claims the queued tasks behind these messages; anything else in the list
--- is not claimable and returns no row. A flow with step queues demands the step, a plain flow none.
+-- is not claimable, stays as it is and returns no row. A flow with step queues demands the step, a plain flow none.
 -- Raises PF001 (unknown flow), PF007 (unknown or stopped worker), PF008 (visibility), PF009 (step or queue does not fit the flow).
+-- A deprecated worker gets nothing.
 -- Locks: tasks, queue rows, as _start_claimed. Callers: workers of other languages.
 create or replace function pgflow.start_tasks(
     flow_slug text,
@@ -11,17 +12,22 @@ create or replace function pgflow.start_tasks(
 ) returns setof pgflow.step_task_record
 language plpgsql
 set search_path = ''
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
     v_flow text := start_tasks.flow_slug;
     v_queue text := start_tasks.queue_name;
     v_step text := start_tasks.step_slug;
+    v_deprecated boolean;
 begin
     if not exists (select from pgflow.flows f where f.flow_slug = v_flow) then
         raise exception 'flow "%" is not defined in this database', v_flow using errcode = 'PF001';
     end if;
-    if not exists (select from pgflow.workers w where w.worker_id = start_tasks.worker_id and w.stopped_at is null) then
+    select w.deprecated_at is not null into v_deprecated
+    from pgflow.workers w
+    where w.worker_id = start_tasks.worker_id and w.stopped_at is null;
+    if not found then
         raise exception 'worker % is not registered, or has stopped', start_tasks.worker_id using errcode = 'PF007';
     end if;
     if v_step is not null then
@@ -30,9 +36,20 @@ begin
     if v_queue is distinct from lower(v_flow) then
         raise exception 'flow "%" uses queue "%", not "%"', v_flow, lower(v_flow), v_queue using errcode = 'PF009';
     end if;
+    if v_deprecated then
+        return;
+    end if;
     return query
     select t.flow_slug, t.run_id, t.step_slug, t.input, t.message_id, t.task_index, t.flow_input, t.attempt, t.max_attempts, t.timeout
-    from pgflow._start_claimed(start_tasks.worker_id, v_queue, msg_ids) t
-    where t.flow_slug = v_flow;
+    from pgflow._start_claimed(
+        start_tasks.worker_id,
+        v_queue,
+        array(
+            select t.message_id
+            from pgflow.step_tasks t
+            where t.queue_name = v_queue and t.message_id = any (msg_ids) and t.flow_slug = v_flow
+        ),
+        counted => true
+    ) t;
 end
 $$;

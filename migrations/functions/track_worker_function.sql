@@ -8,7 +8,7 @@ set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-    if start_mode not in ('process', 'http') then
+    if start_mode is null or start_mode not in ('process', 'http') then
         raise exception 'start mode "%" of function "%" is unknown; it is "process" or "http"', start_mode, function_name using errcode = 'PF009';
     end if;
     insert into pgflow.worker_functions (function_name, start_mode)

@@ -28,6 +28,14 @@ impl Errors {
         self.0.is_empty()
     }
 
+    #[cfg(test)]
+    pub(crate) fn into_messages(mut self) -> Vec<String> {
+        std::mem::take(&mut self.0)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
     /// One `compile_error!` for each mistake.
     pub(crate) fn into_tokens(mut self) -> TokenStream {
         std::mem::take(&mut self.0)

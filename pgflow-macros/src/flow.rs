@@ -12,14 +12,21 @@ use crate::{
 };
 
 /// `#[flow(args)] item`.
-pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
-    let written = item.clone();
-    fallback::guard(&written, || {
+pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
+    fallback::guard(item, || {
         let mut errors = Errors::default();
-        let Some(source) = FlowImpl::parse(item.clone(), &mut errors) else {
-            return fallback::unchanged(&item, errors);
+        let mut source = match FlowImpl::parse(item.clone()) {
+            Ok(source) => source,
+            Err(error) => {
+                errors.push(error);
+                return fallback::unchanged(item, errors);
+            }
         };
+        if !check::is_possible(&source, &mut errors) {
+            return fallback::unchanged(item, errors);
+        }
         let args = FlowArgs::parse(args, &mut errors);
+        source.read_step_args(&mut errors);
         let flow = Flow::read(&args, &source);
         let cycles = check::check(&flow, &source, &mut errors);
         let is_wrong = !errors.is_empty() || !cycles.is_empty();

@@ -1,59 +1,31 @@
-//! Databases without pgflow.
+//! Databases without pgflow, and what the tests of migrations ask them.
 
-use std::{
-    io::Write as _,
-    path::PathBuf,
-    process::Command,
-    sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
-};
+use std::{io::Write as _, path::PathBuf, process::Command, sync::Arc, time::Duration};
 
 use sqlx::{
     AssertSqlSafe, Connection, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-/// A database of its own for one test.
+use crate::support::{TestDb, eventually};
+
+/// A database of its own for one test, without pgflow.
 #[derive(Clone)]
 pub(crate) struct Blank {
     pub(crate) pool: PgPool,
     pub(crate) options: PgConnectOptions,
     pub(crate) name: String,
-}
-
-fn server() -> PgConnectOptions {
-    std::env::var("PGFLOW_SCRATCH_URL")
-        .unwrap()
-        .parse()
-        .unwrap()
+    /// Dropped with the last clone.
+    _database: Arc<TestDb>,
 }
 
 pub(crate) async fn blank() -> Blank {
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let name = format!(
-        "migrate_{}_{}",
-        std::process::id(),
-        COUNTER.fetch_add(1, Ordering::Relaxed)
-    );
-    let admin = PgPoolOptions::new()
-        .max_connections(1)
-        .connect_with(server())
-        .await
-        .unwrap();
-    sqlx::raw_sql(AssertSqlSafe(format!("create database {name}")))
-        .execute(&admin)
-        .await
-        .unwrap();
-    let options = server().database(&name);
-    let pool = PgPoolOptions::new()
-        .max_connections(5)
-        .connect_with(options.clone())
-        .await
-        .unwrap();
+    let database = TestDb::blank().await;
     Blank {
-        pool,
-        options,
-        name,
+        pool: database.pool.clone(),
+        options: database.url.parse().unwrap(),
+        name: database.name.clone(),
+        _database: Arc::new(database),
     }
 }
 
@@ -167,14 +139,11 @@ impl Blank {
     }
 
     async fn wait_until(&self, query: &'static str, expected: i64) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while self.count(query).await != expected {
-            assert!(
-                Instant::now() < deadline,
-                "expected {expected} from: {query}"
-            );
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let what = format!("{expected} from: {query}");
+        eventually(Duration::from_secs(20), what, async || {
+            (self.count(query).await == expected).then_some(())
+        })
+        .await;
     }
 
     /// A pool of another role; creates the role as an ordinary one.

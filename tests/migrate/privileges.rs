@@ -64,3 +64,19 @@ async fn a_schema_made_for_the_role_needs_no_privilege_on_the_database() {
     assert_eq!(migrator.run(&pool).await.unwrap().to_version, 1);
     assert!(migrator.run(&pool).await.unwrap().is_unchanged());
 }
+
+#[tokio::test]
+async fn functions_are_closed_to_the_public() {
+    let database = blank().await;
+    migrate::migrate(&database.pool).await.unwrap();
+    let open: Vec<String> = sqlx::query_scalar(
+        "select p.oid::regprocedure::text
+         from pg_proc p
+         cross join aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+         where p.pronamespace = 'pgflow'::regnamespace and a.grantee = 0",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap();
+    assert_eq!(open, Vec::<String>::new());
+}

@@ -98,6 +98,21 @@ async fn everything_that_is_given_is_stored() {
 }
 
 #[tokio::test]
+async fn a_definition_knows_when_it_was_stored() {
+    let db = TestDb::new().await;
+    flow(&db.pool, &[step("a"), step("b").deps(&["a"])]).await;
+    let recent: i64 = sqlx::query_scalar(
+        "select count(*) from (
+            select created_at from pgflow.flows union all select created_at from pgflow.steps union all select created_at from pgflow.deps
+         ) x where created_at between now() - interval '1 hour' and now()",
+    )
+    .fetch_one(&db.pool)
+    .await
+    .expect("times can be read");
+    assert_eq!(recent, 4);
+}
+
+#[tokio::test]
 async fn steps_are_numbered_in_the_order_of_the_calls_for_each_flow() {
     let db = TestDb::new().await;
     let steps = [step("c"), step("a"), step("b").deps(&["c", "a"])];

@@ -1,10 +1,33 @@
 //! The SQL functions, through SQL only: one module per function, and the races between them.
 
 mod add_step;
+mod any_flow;
 mod claim_tasks;
+mod clock;
+mod complete_task;
+mod complete_tasks;
+mod conditions;
 mod create_flow;
+mod empty_maps;
 mod ensure_flow_compiled;
+mod events;
+mod fail_task;
 mod get_run_with_states;
 mod is_valid_slug;
+mod maps;
+mod plans;
+mod races;
+mod realtime;
+mod recovery;
+mod recovery_faults;
+mod release_tasks;
+mod retries;
+mod run_completion;
+mod set_environment;
+mod set_vt_batch;
+mod skips;
 mod start_flow;
 mod start_ready_steps;
+mod start_tasks;
+mod type_violations;
+mod workers;

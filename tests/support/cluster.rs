@@ -1,5 +1,6 @@
 //! The one server of a test program.
 
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,6 +13,8 @@ use tokio::sync::OnceCell;
 use super::invariants::TRANSITION_LOG;
 
 const TEMPLATE: &str = "migrated";
+/// Linux' file system in memory. A database is a thousand files; creating them on a busy disk takes longer than most tests.
+const MEMORY: &str = "/dev/shm";
 
 /// Never dropped, as nothing static is; the server stops because its owner, this process, ends.
 static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
@@ -32,11 +35,14 @@ impl Cluster {
     }
 
     async fn start() -> Self {
-        let builder = DevDatabase::builder()
+        let mut builder = DevDatabase::builder()
             .ignore_environment()
             .setting("max_connections", "500")
             // Every clone passes through the log, which would otherwise grow to 1 GB.
             .setting("max_wal_size", "64MB");
+        if has_room(MEMORY) {
+            builder = builder.temp_dir(MEMORY);
+        }
         Self {
             server: builder.start().await.expect("a private server"),
             template: OnceCell::new(),
@@ -109,6 +115,21 @@ impl Cluster {
             execute(admin, &format!("drop database {name} with (force)")).await;
         }
     }
+}
+
+/// Whether there is a file system with room enough for the largest tests. Containers often have a tiny one.
+fn has_room(path: &str) -> bool {
+    const ENOUGH_KIB: u64 = 4 * 1024 * 1024;
+    let Ok(output) = Command::new("df").args(["-Pk", path]).output() else {
+        return false;
+    };
+    // File system, size, used, available, ..
+    let text = String::from_utf8_lossy(&output.stdout);
+    let available = text
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split_whitespace().nth(3));
+    available.is_some_and(|kib| kib.parse::<u64>().is_ok_and(|kib| kib >= ENOUGH_KIB))
 }
 
 /// Copying files beats the default of Postgres 15 and newer, which logs every page; older ones always copy.

@@ -5,7 +5,13 @@
 
 mod cluster;
 mod database;
+pub(crate) mod events;
+pub(crate) mod flows;
 pub(crate) mod invariants;
+pub(crate) mod random_flows;
+pub(crate) mod rows;
+pub(crate) mod runs;
+pub(crate) mod sessions;
 mod wait;
 
 pub(crate) use database::TestDb;

@@ -1,4 +1,12 @@
 //! The cases of `pass/`: they compile without a warning, and do what they say.
 
+#[path = "../pass/attributes.rs"]
+mod attributes;
+#[path = "../pass/names.rs"]
+mod names;
+#[path = "../pass/params.rs"]
+mod params;
 #[path = "../pass/readme.rs"]
 mod readme;
+#[path = "../pass/scopes.rs"]
+mod scopes;

@@ -21,7 +21,9 @@ impl Dev {
             () = stop.received() => return Ok(Exit::Done),
         };
         if output.json {
-            output::print_json(&json!({ "url": database.url(), "data_dir": self.data_dir }))?;
+            // One line: whoever waits for it can't wait for the end of the output.
+            let ready = json!({ "url": database.url(), "data_dir": self.data_dir });
+            output::print(&ready.to_string())?;
         } else {
             output::print(database.url())?;
             eprintln!(

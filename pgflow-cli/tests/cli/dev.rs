@@ -12,21 +12,24 @@ struct Dev {
     database: Database,
 }
 
-/// Starts the command, and reads the URL from its first line.
+/// Starts the command, and reads the URL from the first line that it writes.
 fn start(arguments: &[&str]) -> Dev {
     let mut child = command(&[&["dev"], arguments].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut url = String::new();
+    let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap())
-        .read_line(&mut url)
+        .read_line(&mut line)
         .unwrap();
-    assert!(url.starts_with("postgres://"), "{url}");
-    let database = Database {
-        url: url.trim_end().to_owned(),
+    let url = if arguments.contains(&"--json") {
+        json(&line)["url"].as_str().unwrap().to_owned()
+    } else {
+        line.trim_end().to_owned()
     };
+    assert!(url.starts_with("postgres://"), "{url}");
+    let database = Database { url };
     Dev { child, database }
 }
 
@@ -68,7 +71,7 @@ fn dev_keeps_its_data_in_the_directory_that_it_is_given() {
     let first = start(&arguments);
     first.database.execute("select pgflow.create_flow('kept')");
     first.stop();
-    let second = start(&arguments);
+    let second = start(&[&arguments[..], &["--json"]].concat());
     second
         .database
         .pgflow(&["start", "kept", "--input", "{}"])

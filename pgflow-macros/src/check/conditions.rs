@@ -2,7 +2,8 @@
 
 use crate::{
     errors::Errors,
-    model::{Edge, Flow, Step, names::did_you_mean},
+    model::{Edge, Flow, Step},
+    names::did_you_mean,
     parse::Pattern,
 };
 

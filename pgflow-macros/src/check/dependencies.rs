@@ -2,7 +2,8 @@
 
 use crate::{
     errors::Errors,
-    model::{Edge, Flow, Link, names::quoted},
+    model::{Edge, Flow, Link},
+    names::quoted,
 };
 
 pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {

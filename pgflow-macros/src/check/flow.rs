@@ -1,7 +1,7 @@
 //! The `impl` block, and what is missing in it.
 
 use proc_macro2::{Span, TokenStream};
-use syn::{PathArguments, Type};
+use syn::{PathSegment, Type};
 
 use crate::{
     errors::Errors,
@@ -12,7 +12,7 @@ use crate::{
 const GENERIC: &str = "a flow can't be generic: its slug names one definition in the database";
 
 pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
-    self_type(source, errors);
+    generics(source, errors);
     if !flow.args.has("input") {
         errors.at(
             Span::call_site(),
@@ -22,24 +22,39 @@ pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     steps(flow, source, errors);
 }
 
-fn self_type(source: &FlowImpl, errors: &mut Errors) {
-    if !source.generics.params.is_empty() {
-        return errors.on(&source.generics, GENERIC);
+/// Whether there can be a flow of this `impl` at all. Without a type of its own there is nothing to implement the traits for.
+pub(crate) fn is_possible(source: &FlowImpl, errors: &mut Errors) -> bool {
+    if let Some((_, token)) = &source.of_trait {
+        errors.on(
+            token,
+            "`#[flow]` goes on an inherent `impl`, not on a trait implementation",
+        );
+        return false;
     }
-    if let Some(clause) = &source.generics.where_clause {
-        return errors.on(clause, GENERIC);
-    }
-    let last = match &source.self_ty {
-        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
-        _ => None,
-    };
-    match last.map(|segment| &segment.arguments) {
-        Some(PathArguments::None) => {}
-        Some(arguments) => errors.on(arguments, GENERIC),
-        None => errors.on(
+    if last_segment(source).is_none() {
+        errors.on(
             &source.self_ty,
             "`#[flow]` goes on the `impl` of a type of its own, such as `impl MyFlow { .. }`",
-        ),
+        );
+        return false;
+    }
+    true
+}
+
+fn last_segment(source: &FlowImpl) -> Option<&PathSegment> {
+    match &source.self_ty {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
+        _ => None,
+    }
+}
+
+fn generics(source: &FlowImpl, errors: &mut Errors) {
+    if !source.generics.params.is_empty() {
+        errors.on(&source.generics, GENERIC);
+    } else if let Some(clause) = &source.generics.where_clause {
+        errors.on(clause, GENERIC);
+    } else if let Some(segment) = last_segment(source).filter(|it| !it.arguments.is_none()) {
+        errors.on(&segment.arguments, GENERIC);
     }
 }
 

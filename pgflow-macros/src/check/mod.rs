@@ -8,6 +8,7 @@ mod params;
 mod signature;
 
 pub(crate) use definition::Cycle;
+pub(crate) use flow::is_possible;
 
 use crate::{errors::Errors, model::Flow, parse::FlowImpl};
 

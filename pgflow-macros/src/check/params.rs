@@ -1,15 +1,13 @@
 //! Parameters that can't be filled.
 
 use pgflow_definition::slug::BINDING_NAMES;
+use proc_macro2::Ident;
 use syn::Type;
 
 use crate::{
     errors::Errors,
-    model::{
-        Binding, Edge, Flow, Mistake, Param, Step,
-        names::{nearest, quoted},
-        types::show,
-    },
+    model::{Binding, Edge, Flow, Mistake, Param, Step, types::show},
+    names::{nearest, quoted},
 };
 
 pub(super) fn check(flow: &Flow<'_>, step: &Step<'_>, errors: &mut Errors) {
@@ -88,8 +86,8 @@ fn unknown(flow: &Flow<'_>, step: &Step<'_>, key: &str) -> String {
                 "`{name}` maps over `{source}`; a map step can take `item`, `input`, `ctx` and `state`"
             ),
             (None, Some(listed)) => {
-                let listed: String = listed.iter().map(|step| format!("{step}, ")).collect();
-                format!("add it: `depends_on = [{listed}{key}]`")
+                let listed: Vec<String> = listed.iter().map(Ident::to_string).collect();
+                format!("add it: `depends_on = [{}, {key}]`", listed.join(", "))
             }
             (None, None) => format!("add it: `#[step(depends_on = [{key}])]`"),
         };

@@ -56,7 +56,7 @@ pub(super) fn of_step(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenSt
 /// The codecs of the flow's input and, where steps map over it and it is a `Vec<_>`, of its elements.
 pub(super) fn of_input(flow: &Flow<'_>) -> TokenStream {
     let self_ty = &flow.self_ty;
-    let Some(input) = &flow.args.input else {
+    let Some(input) = &flow.input else {
         return TokenStream::new();
     };
     let is_mapped = |step: &Step<'_>| matches!(step.map, Some(MapOver::Input(_)));

@@ -14,13 +14,12 @@ pub(super) fn evaluation(flow: &Flow<'_>, cycle: &Cycle) -> TokenStream {
     let call = |position: usize| {
         let (_, name) = &cycle.edges[position];
         let at = name.span();
-        match cycle.edges.get(position + 1) {
-            Some((next, _)) => {
-                let mut function = flow.steps[*next].ident.clone();
-                function.set_span(at);
-                quote_spanned!(at=> #function())
-            }
-            None => quote_spanned!(at=> ::core::panic!(#message)),
+        if let Some((next, _)) = cycle.edges.get(position + 1) {
+            let mut function = flow.steps[*next].ident.clone();
+            function.set_span(at);
+            quote_spanned!(at=> #function())
+        } else {
+            quote_spanned!(at=> ::core::panic!(#message))
         }
     };
     let functions = cycle

@@ -14,8 +14,8 @@ pub(super) fn literal(flow: &Flow<'_>) -> TokenStream {
             options,
             steps,
         } = definition;
-        let queue_mode = variant(queue_mode);
-        let options = flow_options(*options);
+        let queue_mode = variant(&queue_mode);
+        let options = flow_options(options);
         let steps = steps.iter().map(step);
         quote! {
             __p::FlowDefinition {
@@ -84,10 +84,7 @@ fn step_options(options: StepOptions) -> TokenStream {
 }
 
 fn option(value: Option<impl ToTokens>) -> TokenStream {
-    match value {
-        Some(value) => quote!(::core::option::Option::Some(#value)),
-        None => quote!(::core::option::Option::None),
-    }
+    value.map_or_else(|| quote!(__p::None), |value| quote!(__p::Some(#value)))
 }
 
 /// The name of a variant without data.

@@ -36,7 +36,7 @@ pub(super) fn of_step<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> Option<Elem
 }
 
 fn of_input<'m>(flow: &'m Flow<'_>, at: Span) -> Option<Element<'m>> {
-    let list = flow.args.input.as_ref()?;
+    let list = flow.input.as_ref()?;
     Some(match vec_element(list) {
         Some(ty) => Element::Known(Known {
             ty,

@@ -10,9 +10,11 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
     let FlowImpl {
         attrs,
         generics,
+        of_trait,
         self_ty,
         items,
     } = source;
+    let of_trait = of_trait.as_ref().map(|(name, token)| quote!(#name #token));
     let where_clause = &generics.where_clause;
     let quiet = is_wrong.then(|| quote!(#[allow(unused, dead_code, clippy::all)]));
     let items = items.iter().map(|item| match item {
@@ -22,7 +24,7 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
     quote! {
         #(#attrs)*
         #quiet
-        impl #generics #self_ty #where_clause {
+        impl #generics #of_trait #self_ty #where_clause {
             #(#items)*
         }
     }

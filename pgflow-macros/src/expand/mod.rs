@@ -72,7 +72,6 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
 fn implementation(flow: &Flow<'_>) -> TokenStream {
     let self_ty = &flow.self_ty;
     let input = flow
-        .args
         .input
         .as_ref()
         .map_or_else(|| quote!(()), ToTokens::to_token_stream);
@@ -80,7 +79,7 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
     let (at_input, _) = ends(&input);
     let input = quote_spanned!(at_input=> type Input = #input;);
     let state = state_type(flow);
-    let (step_enum, output) = (&flow.step_enum, &flow.output);
+    let (step_enum, output) = (step_enum::path(flow), &flow.output);
     let queues = if flow.args.with_step_queues {
         quote!(__p::QueuePerStep)
     } else {
@@ -107,8 +106,7 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
 }
 
 fn state_type(flow: &Flow<'_>) -> TokenStream {
-    flow.args
-        .state
+    flow.state
         .as_ref()
         .map_or_else(|| quote!(()), ToTokens::to_token_stream)
 }

@@ -9,7 +9,7 @@ use crate::model::{Flow, Step};
 pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
     let name = &flow.output;
     let doc = format!(
-        "What a completed run of [`{}`] returns: the output of every step that no other step depends on.",
+        " What a completed run of [`{}`] returns: the output of every step that no other step depends on.",
         flow.ident
     );
     let derives = &flow.args.output_derive;
@@ -17,7 +17,7 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
     let fields = leaves(flow).map(|(index, step, ty)| {
         let (field, what) = (
             step.ident,
-            format!("The output of [`{}::{}`]", flow.step_enum, step.variant),
+            format!(" The output of [`{}::{}`]", flow.step_enum, step.variant),
         );
         if flow.skips[index].may_be_skipped {
             let doc = format!("{what}, or `None` if it was skipped.");
@@ -48,8 +48,6 @@ pub(super) fn fields(flow: &Flow<'_>) -> impl Iterator<Item = TokenStream> {
 }
 
 fn leaves<'m>(flow: &'m Flow<'_>) -> impl Iterator<Item = (usize, &'m Step<'m>, TokenStream)> {
-    let steps = flow
-        .emitted()
-        .filter(|(index, _)| flow.skips[*index].is_leaf);
+    let steps = flow.emitted().filter(|(index, _)| flow.is_leaf(*index));
     steps.filter_map(|(index, step)| Some((index, step, flow.output_type(index)?)))
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::model::{
     Binding, Flow, Output, Param, Step,
-    types::{ends, local, respan},
+    types::{bare, ends, local, respan},
 };
 
 pub(super) fn name(step: &Step<'_>) -> Ident {
@@ -43,15 +43,12 @@ fn body(flow: &Flow<'_>, step: &Step<'_>, output: &Output) -> TokenStream {
         arguments.extend(quote!(#value,));
     }
     let result = local("__result");
-    let ok = &output.ok;
-    let (at_output, _) = ends(&output.whole);
-    let result_type = quote_spanned!(at_output=> __p::Result<#ok, _>);
     let call = call(flow, step, arguments);
     let finish = finish(flow, step, output, &result);
     quote! {
         ::std::boxed::Box::pin(async move {
             #decode
-            let #result: #result_type = #call;
+            let #result = #call;
             #finish
         })
     }
@@ -64,25 +61,28 @@ fn call(flow: &Flow<'_>, step: &Step<'_>, arguments: TokenStream) -> TokenStream
     let mut arguments = Group::new(Delimiter::Parenthesis, arguments);
     arguments.set_span(at);
     let boxed = lead(private(flow, "boxed"), at);
-    quote_spanned!(at=> #boxed(#function #arguments).await)
+    quote!(#boxed(#function #arguments).await)
 }
 
-/// The encoding of the result, placed at the error's type: there one that is no step's error is reported.
+/// The encoding of the result, placed at the return type: there one that is no step's is reported.
 fn finish(flow: &Flow<'_>, step: &Step<'_>, output: &Output, result: &Ident) -> TokenStream {
     let ok = &output.ok;
     let codec = match step.map {
         Some(_) => codec::element_name(step),
         None => codec::name(step),
     };
-    let arguments = quote!(#result, &#codec());
-    let path = private(flow, "finish");
-    if let Some(err) = &output.err {
-        call_at(err, path, &quote!(#ok, #err), arguments)
-    } else {
-        let (at, _) = ends(&output.whole);
-        let inferred = quote_spanned!(at=> _);
-        call_at(&output.whole, path, &quote!(#ok, #inferred), arguments)
-    }
+    let (at, _) = ends(&output.whole);
+    let inferred = quote_spanned!(at=> _);
+    let err = output
+        .err
+        .as_ref()
+        .map_or_else(|| inferred.clone(), ToTokens::to_token_stream);
+    call_at(
+        &output.whole,
+        private(flow, "finish"),
+        &quote!(#ok, #err, #inferred),
+        quote!(#result, &#codec()),
+    )
 }
 
 /// For a map step that does not take its element: the source must be a list all the same.
@@ -134,7 +134,7 @@ impl Argument {
     }
 
     fn input(flow: &Flow<'_>, param: &Param) -> Self {
-        let (ty, slot, input) = (&param.ty, &param.local, &flow.args.input);
+        let (ty, slot, input) = (&param.ty, &param.local, &flow.input);
         Self {
             decode: quote!(let mut #slot = __task.input(&__input_codec())?;),
             value: call_at(
@@ -148,7 +148,7 @@ impl Argument {
 
     fn state(flow: &Flow<'_>, ty: &Type) -> TokenStream {
         let state = state_type(flow);
-        let function = match ty {
+        let function = match bare(ty) {
             Type::Reference(_) => "state",
             _ => "state_by_value",
         };
@@ -163,9 +163,10 @@ impl Argument {
     fn dependency(flow: &Flow<'_>, step: &Step<'_>, param: &Param, index: usize) -> Self {
         let dependency = &flow.steps[index];
         let (slot, slug, codec) = (&param.local, &dependency.slug, codec::name(dependency));
-        let get = match flow.skips[index].leaves_dependents_without {
-            true => quote!(skippable),
-            false => quote!(required),
+        let get = if flow.skips[index].leaves_dependents_without {
+            quote!(skippable)
+        } else {
+            quote!(required)
         };
         Self {
             decode: quote!(let mut #slot = __task.#get(#slug, &#codec())?;),

@@ -43,8 +43,7 @@ pub(super) fn lead(path: TokenStream, at: Span) -> TokenStream {
     let leading = puncts.max(1);
     let moved = tokens.into_iter().enumerate().map(|(position, mut token)| {
         if position < leading {
-            // A `$crate` of `macro_rules` keeps its meaning.
-            token.set_span(at.resolved_at(token.span()));
+            token.set_span(at);
         }
         token
     });

@@ -1,25 +1,57 @@
 //! The enum of steps.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use quote::{format_ident, quote};
 
-use crate::model::{Edge, Flow, MapOver, Step};
+use syn::ext::IdentExt;
 
+use crate::{
+    model::{Edge, Flow, MapOver, Step},
+    names,
+};
+
+/// The enum and its name in the user's module.
+///
+/// It stands in a module of its own so that a second flow with the same `step_enum` is one error, of the name. Next to it the
+/// derives would each be one more: they would all be of the first enum.
 pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
-    let (name, doc) = (&flow.step_enum, format!("The steps of [`{}`].", flow.ident));
+    let (name, doc) = (
+        &flow.step_enum,
+        format!(" The steps of [`{}`].", flow.ident),
+    );
     let variants = flow.emitted().map(|(_, step)| {
         let (variant, docs, place) = (&step.variant, step.docs(), place(flow, step));
-        quote!(#(#docs)* #[doc = ""] #[doc = #place] #variant)
+        let gap = step.docs().next().map(|_| quote!(#[doc = ""]));
+        quote!(#(#docs)* #gap #[doc = #place] #variant)
     });
+    let module = module(flow);
     quote! {
-        #[doc = #doc]
         #[allow(unreachable_pub)]
-        #[derive(
-            ::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug,
-            ::core::cmp::PartialEq, ::core::cmp::Eq, ::core::hash::Hash,
-        )]
-        pub enum #name { #(#variants),* }
+        pub use #module::#name;
+        mod #module {
+            // For links in the documentation.
+            #[allow(unused_imports)]
+            use super::*;
+            #[doc = #doc]
+            #[derive(
+                ::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug,
+                ::core::cmp::PartialEq, ::core::cmp::Eq, ::core::hash::Hash,
+            )]
+            pub enum #name { #(#variants),* }
+        }
     }
+}
+
+/// The path of the enum.
+pub(super) fn path(flow: &Flow<'_>) -> TokenStream {
+    let (module, name) = (module(flow), &flow.step_enum);
+    quote!(#module::#name)
+}
+
+/// Its name is a part of the enum's in messages of rustc.
+fn module(flow: &Flow<'_>) -> Ident {
+    let flow = names::slug(&flow.ident.unraw().to_string());
+    format_ident!("steps_of_{flow}")
 }
 
 /// Where the step stands in the graph.
@@ -37,16 +69,16 @@ fn place(flow: &Flow<'_>, step: &Step<'_>) -> String {
         .collect();
     let dependencies = dependencies.join(", ");
     match step.map {
-        Some(MapOver::Input(_)) => "Runs once for each element of the flow's input.".to_owned(),
-        Some(_) => format!("Runs once for each element of {dependencies}."),
-        None if dependencies.is_empty() => "Depends on nothing.".to_owned(),
-        None => format!("Depends on {dependencies}."),
+        Some(MapOver::Input(_)) => " Runs once for each element of the flow's input.".to_owned(),
+        Some(_) => format!(" Runs once for each element of {dependencies}."),
+        None if dependencies.is_empty() => " Depends on nothing.".to_owned(),
+        None => format!(" Depends on {dependencies}."),
     }
 }
 
 /// `impl StepId`.
 pub(super) fn step_id(flow: &Flow<'_>) -> TokenStream {
-    let name = &flow.step_enum;
+    let name = path(flow);
     let (variants, slugs): (Vec<&Ident>, Vec<&str>) = flow
         .emitted()
         .map(|(_, step)| (&step.variant, step.slug.as_str()))
@@ -55,7 +87,7 @@ pub(super) fn step_id(flow: &Flow<'_>) -> TokenStream {
     let slug = if variants.is_empty() {
         quote!(match self {})
     } else {
-        quote!(match self { #(#name::#variants => #slugs,)* })
+        quote!(match self { #(Self::#variants => #slugs,)* })
     };
     let index = if variants.is_empty() {
         quote!(match self {})
@@ -65,7 +97,7 @@ pub(super) fn step_id(flow: &Flow<'_>) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl __p::StepId for #name {
-            const ALL: &'static [Self] = &[#(#name::#variants),*];
+            const ALL: &'static [Self] = &[#(Self::#variants),*];
             fn slug(self) -> &'static str { #slug }
             fn index(self) -> usize { #index }
         }

@@ -31,9 +31,10 @@ pub(super) fn name(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Ident {
     let name = format_ident!("{}_takes_{source}", step.name);
     // Names that contain the word could otherwise be put together in two ways.
     let is_ambiguous = step.name.contains("_takes") || source.contains("takes_");
-    match is_ambiguous {
-        true => format_ident!("{name}_as_{}", step.name.len()),
-        false => name,
+    if is_ambiguous {
+        format_ident!("{name}_as_{}", step.name.len())
+    } else {
+        name
     }
 }
 
@@ -63,9 +64,10 @@ fn check(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Option<Check> {
             let dependency = &flow.steps[index];
             let output = dependency.output.as_ref().ok()?;
             let skips = flow.skips[index];
-            let slot = match skips.leaves_dependents_without {
-                true => quote!(Skippable),
-                false => quote!(Required),
+            let slot = if skips.leaves_dependents_without {
+                quote!(Skippable)
+            } else {
+                quote!(Required)
             };
             Some(Check {
                 name,

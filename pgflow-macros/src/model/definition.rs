@@ -11,7 +11,7 @@ impl Flow<'_> {
     ///
     /// Position `n` of its steps is the step `self.order[n]`, and position `n` of a step's dependencies is
     /// the `n`th of its edges that lead to a step.
-    pub(crate) fn with_definition<T>(&self, judge: impl FnOnce(&FlowDefinition<'_>) -> T) -> T {
+    pub(crate) fn with_definition<T>(&self, judge: impl FnOnce(FlowDefinition<'_>) -> T) -> T {
         let ordered = || self.order.iter().map(|&index| &self.steps[index]);
         let dependencies: Vec<Vec<&str>> =
             ordered().map(|step| self.dependency_slugs(step)).collect();
@@ -19,7 +19,7 @@ impl Flow<'_> {
             .zip(&dependencies)
             .map(|(step, depends_on)| definition(step, depends_on))
             .collect();
-        judge(&FlowDefinition {
+        judge(FlowDefinition {
             slug: &self.slug,
             queue_mode: if self.args.with_step_queues {
                 QueueMode::Step

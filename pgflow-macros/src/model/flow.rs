@@ -7,13 +7,18 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{LitStr, Type, ext::IdentExt, spanned::Spanned};
 
-use super::{Edge, Link, MapOver, Step, names, param::Scope};
-use crate::parse::{FlowArgs, FlowImpl, Item, Pattern};
+use super::{Edge, Link, MapOver, Step, param::Scope, types};
+use crate::{
+    names,
+    parse::{FlowArgs, FlowImpl, Item, Pattern},
+};
 
 pub(crate) struct Flow<'s> {
     pub(crate) args: &'s FlowArgs,
     /// The flow's type, as written.
     pub(crate) self_ty: TokenStream,
+    pub(crate) input: Option<Type>,
+    pub(crate) state: Option<Type>,
     /// The last name of that type.
     pub(crate) ident: Ident,
     pub(crate) slug: String,
@@ -38,8 +43,6 @@ pub(crate) struct Skips {
     pub(crate) cascades: bool,
     /// The step itself may be skipped, by itself or with an ancestor.
     pub(crate) may_be_skipped: bool,
-    /// No step depends on it: its output is a part of the flow's.
-    pub(crate) is_leaf: bool,
 }
 
 impl<'s> Flow<'s> {
@@ -61,6 +64,7 @@ impl<'s> Flow<'s> {
         conditions(&mut steps);
         bind(&mut steps, args, &self_ty, &unreadable);
 
+        let outside = |ty: &Option<Type>| ty.as_ref().map(|ty| types::without_self(ty, &self_ty));
         let default_name = |name: &str| Ident::new(name, Span::call_site());
         Self {
             slug: args
@@ -81,6 +85,8 @@ impl<'s> Flow<'s> {
                 .map_or_else(|| quote!(::pgflow), ToTokens::to_token_stream),
             order: order(&steps),
             skips: skips(&steps),
+            input: outside(&args.input),
+            state: outside(&args.state),
             args,
             self_ty,
             ident,
@@ -98,6 +104,12 @@ impl<'s> Flow<'s> {
     pub(crate) fn emitted(&self) -> impl Iterator<Item = (usize, &Step<'s>)> {
         let steps = self.order.iter().map(|&index| (index, &self.steps[index]));
         steps.filter(|(_, step)| step.same_variant.is_none())
+    }
+
+    /// Whether no step depends on this one: its output is a part of the flow's.
+    pub(crate) fn is_leaf(&self, index: usize) -> bool {
+        let mut edges = self.steps.iter().flat_map(|step| &step.edges);
+        !edges.any(|edge| edge.meant() == Some(index))
     }
 
     /// The type that dependents take: a map step is stored element by element and read as a list.
@@ -156,6 +168,9 @@ fn edges(
         link: link(at, step, steps, unreadable),
     };
     let Some(source) = &step.args.map else {
+        if step.args.key("map").is_some() {
+            return (Vec::new(), Some(MapOver::Nothing));
+        }
         let names = step.args.depends_on.iter().flatten();
         return (names.map(edge).collect(), None);
     };
@@ -225,6 +240,8 @@ fn bind(steps: &mut [Step<'_>], args: &FlowArgs, self_ty: &TokenStream, unreadab
             has_output: &has_output,
             unreadable,
             edges: &step.edges,
+            has_unreadable_edges: step.args.key("depends_on").is_some()
+                && step.args.depends_on.is_none(),
             map: step.map,
         };
         step.params = scope.params(step.source);
@@ -241,15 +258,12 @@ fn skips(steps: &[Step<'_>]) -> Vec<Skips> {
     let graph = graph(steps, Edge::meant);
     let rules: Vec<_> = steps.iter().map(Step::skip_rule).collect();
     let may_be_skipped = skip::may_be_skipped(&graph, &rules);
-    let skips = rules.iter().zip(may_be_skipped).enumerate();
+    let skips = rules.iter().zip(may_be_skipped);
     skips
-        .map(|(index, (rule, may_be_skipped))| Skips {
+        .map(|(rule, may_be_skipped)| Skips {
             leaves_dependents_without: rule.leaves_dependents_without(),
             cascades: rule.cascades(),
             may_be_skipped,
-            is_leaf: !graph
-                .iter()
-                .any(|dependencies| dependencies.contains(&index)),
         })
         .collect()
 }

@@ -6,10 +6,11 @@
 mod definition;
 mod edge;
 mod flow;
-pub(crate) mod names;
 mod output;
 mod param;
 mod step;
+#[cfg(test)]
+mod tests;
 pub(crate) mod types;
 
 pub(crate) use edge::{Edge, Link, MapOver};

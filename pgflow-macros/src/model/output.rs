@@ -7,7 +7,7 @@ use syn::{
     TypeReference, visit_mut::VisitMut,
 };
 
-use super::types::without_self;
+use super::types::{bare, without_self};
 
 /// `..Result<Ok, Err>`.
 pub(crate) struct Output {
@@ -62,7 +62,7 @@ impl Output {
 /// The types of a `Result`, by its name: aliases of it are called `..Result` too and have the output first.
 fn result_of(whole: &Type) -> Result<(&Type, Option<&Type>), OutputMistake> {
     let not_a_result = || OutputMistake::NotAResult(Box::new(whole.clone()));
-    let Type::Path(path) = whole else {
+    let Type::Path(path) = bare(whole) else {
         return Err(not_a_result());
     };
     let last = path.path.segments.last().ok_or_else(not_a_result)?;

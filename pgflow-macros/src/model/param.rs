@@ -6,7 +6,7 @@ use syn::{FnArg, Pat, PatType, Type, ext::IdentExt};
 
 use super::{
     Edge, MapOver,
-    types::{impl_trait, local, without_self},
+    types::{bare, impl_trait, local, without_self},
 };
 use crate::parse::{FlowArgs, From, StepFn};
 
@@ -60,6 +60,7 @@ pub(super) struct Scope<'m> {
     pub(super) has_output: &'m [bool],
     pub(super) unreadable: &'m [String],
     pub(super) edges: &'m [Edge],
+    pub(super) has_unreadable_edges: bool,
     pub(super) map: Option<MapOver>,
 }
 
@@ -94,7 +95,7 @@ impl Scope<'_> {
         let key = name
             .as_ref()
             .map_or_else(String::new, |name| self.key(name, from));
-        let binding = match self.mistake(written, from) {
+        let binding = match mistake(written, from) {
             Some(mistake) => Binding::Poisoned(mistake),
             None => self.binding(&key),
         };
@@ -118,30 +119,6 @@ impl Scope<'_> {
         }
     }
 
-    /// What is wrong whatever the name leads to.
-    fn mistake(&self, written: &PatType, from: &From) -> Option<Mistake> {
-        if let Some(ty) = impl_trait(&written.ty) {
-            return Some(Mistake::ImplTrait(ty.to_token_stream()));
-        }
-        if let Type::Reference(reference) = &*written.ty {
-            if reference.mutability.is_some() {
-                return Some(Mistake::MutableReference(reference.to_token_stream()));
-            }
-            if let Some(lifetime) = reference
-                .lifetime
-                .as_ref()
-                .filter(|it| it.ident == "static")
-            {
-                return Some(Mistake::Lifetime(lifetime.to_token_stream()));
-            }
-        }
-        match (from, &*written.pat) {
-            (From::Malformed(attr), _) => Some(Mistake::MalformedFrom(attr.to_token_stream())),
-            (From::Name(_), _) | (From::Absent, Pat::Ident(_)) => None,
-            (From::Absent, pat) => Some(Mistake::Pattern(pat.to_token_stream())),
-        }
-    }
-
     fn lookup(&self, key: &str) -> Option<Binding> {
         match key {
             "input" => Some(Binding::Input),
@@ -159,8 +136,10 @@ impl Scope<'_> {
 
     fn binding(&self, key: &str) -> Binding {
         let Some(binding) = self.lookup(key) else {
-            // The name of a dependency that is unknown, or of a step that can't be read: the real mistake is there.
-            let is_known = self.edges.iter().any(|edge| edge.at.unraw() == key)
+            // The name of a dependency that is unknown, or of a step that can't be read: the real mistake is there. So it is when the
+            // dependencies can't be read at all.
+            let is_known = self.has_unreadable_edges
+                || self.edges.iter().any(|edge| edge.at.unraw() == key)
                 || self.unreadable.iter().any(|name| name == key);
             let mistake = if is_known {
                 Mistake::Elsewhere
@@ -175,10 +154,8 @@ impl Scope<'_> {
             (Binding::Dependency(_), Some(_)) => Mistake::WholeListOfMapStep,
             (Binding::Dependency(step), None) if !self.has_output[*step] => Mistake::Elsewhere,
             (Binding::Input, _) if self.args.input.is_none() => Mistake::Elsewhere,
-            (Binding::State, _) if self.args.state.is_none() => match self.args.has("state") {
-                true => Mistake::Elsewhere,
-                false => Mistake::NoState,
-            },
+            (Binding::State, _) if !self.args.has("state") => Mistake::NoState,
+            (Binding::State, _) if self.args.state.is_none() => Mistake::Elsewhere,
             _ => return binding,
         };
         Binding::Poisoned(mistake)
@@ -188,5 +165,29 @@ impl Scope<'_> {
 impl Param {
     fn is_bound(&self) -> bool {
         !matches!(self.binding, Binding::Poisoned(_))
+    }
+}
+
+/// What is wrong whatever the name leads to.
+fn mistake(written: &PatType, from: &From) -> Option<Mistake> {
+    if let Some(ty) = impl_trait(&written.ty) {
+        return Some(Mistake::ImplTrait(ty.to_token_stream()));
+    }
+    if let Type::Reference(reference) = bare(&written.ty) {
+        if reference.mutability.is_some() {
+            return Some(Mistake::MutableReference(reference.to_token_stream()));
+        }
+        if let Some(lifetime) = reference
+            .lifetime
+            .as_ref()
+            .filter(|it| it.ident == "static")
+        {
+            return Some(Mistake::Lifetime(lifetime.to_token_stream()));
+        }
+    }
+    match (from, &*written.pat) {
+        (From::Malformed(attr), _) => Some(Mistake::MalformedFrom(attr.to_token_stream())),
+        (From::Name(_), _) | (From::Absent, Pat::Ident(_)) => None,
+        (From::Absent, pat) => Some(Mistake::Pattern(pat.to_token_stream())),
     }
 }

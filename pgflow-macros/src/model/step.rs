@@ -4,8 +4,11 @@ use pgflow_definition::{SkipMode, skip::SkipRule};
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, FnArg, Safety, ext::IdentExt};
 
-use super::{Binding, Edge, MapOver, Output, OutputMistake, Param, names};
-use crate::parse::{StepArgs, StepFn};
+use super::{Binding, Edge, MapOver, Output, OutputMistake, Param};
+use crate::{
+    names,
+    parse::{StepArgs, StepFn},
+};
 
 pub(crate) struct Step<'s> {
     pub(crate) source: &'s StepFn,

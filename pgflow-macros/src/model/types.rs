@@ -9,16 +9,27 @@ pub(crate) fn vec_element(ty: &Type) -> Option<&Type> {
     argument_of(ty, "Vec")
 }
 
+/// The type without the invisible delimiters of `macro_rules`, or parentheses.
+pub(crate) fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => bare(&group.elem),
+        Type::Paren(paren) => bare(&paren.elem),
+        ty => ty,
+    }
+}
+
 /// Whether a type is written `Option<T>` or a reference to one.
 pub(crate) fn is_option(ty: &Type) -> bool {
-    match ty {
+    match bare(ty) {
         Type::Reference(reference) => is_option(&reference.elem),
         ty => argument_of(ty, "Option").is_some(),
     }
 }
 
 fn argument_of<'t>(ty: &'t Type, name: &str) -> Option<&'t Type> {
-    let Type::Path(path) = ty else { return None };
+    let Type::Path(path) = bare(ty) else {
+        return None;
+    };
     let last = path.path.segments.last()?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else {
         return None;

@@ -9,7 +9,7 @@ use syn::{
 
 use crate::{
     errors::Errors,
-    model::names::{did_you_mean, quoted},
+    names::{did_you_mean, quoted},
 };
 
 /// Which attribute, and what it takes.

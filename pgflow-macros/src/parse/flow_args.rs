@@ -1,7 +1,12 @@
 //! The arguments of `#[flow(..)]`.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use syn::{LitStr, Path, Token, Type, bracketed, ext::IdentExt, parse::ParseStream};
+use proc_macro2::{Group, Ident, Span, TokenStream};
+use syn::{
+    LitStr, Path, Token, Type,
+    ext::IdentExt,
+    parse::{ParseStream, Parser},
+    punctuated::Punctuated,
+};
 
 use super::{
     arguments::{self, Syntax},
@@ -97,8 +102,9 @@ fn derives(key: &Ident, input: ParseStream<'_>) -> syn::Result<Vec<Path>> {
             input.error("`output_derive` takes a list, such as `output_derive = [Debug, Clone]`")
         );
     }
-    let list;
-    bracketed!(list in input);
-    let paths = list.parse_terminated(Path::parse_mod_style, Token![,])?;
+    let list: Group = input.parse()?;
+    let paths = Punctuated::<Path, Token![,]>::parse_terminated_with;
+    let paths =
+        (|list: ParseStream<'_>| paths(list, Path::parse_mod_style)).parse2(list.stream())?;
     Ok(paths.into_iter().collect())
 }

@@ -10,10 +10,12 @@ use syn::{
 use super::{StepArgs, StepFn};
 use crate::errors::Errors;
 
-/// An inherent `impl`.
+/// An `impl`.
 pub(crate) struct FlowImpl {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) generics: Generics,
+    /// The trait that it implements, and the `for`: no flow does that.
+    pub(crate) of_trait: Option<(Type, Token![for])>,
     pub(crate) self_ty: Type,
     pub(crate) items: Vec<Item>,
 }
@@ -40,18 +42,18 @@ const PLACE: &str = "`#[flow]` goes on the `impl` block that holds the steps:
     }";
 
 impl FlowImpl {
-    /// `None`, and a mistake reported, when the item is something else.
-    pub(crate) fn parse(item: TokenStream, errors: &mut Errors) -> Option<Self> {
-        match parse_impl.parse2(item) {
-            Ok(mut source) => {
-                for step in source.steps_mut() {
-                    step.args = StepArgs::parse(&step.attr, errors);
+    pub(crate) fn parse(item: TokenStream) -> syn::Result<Self> {
+        parse_impl.parse2(item)
+    }
+
+    /// Reads the arguments of each `#[step(..)]`.
+    pub(crate) fn read_step_args(&mut self, errors: &mut Errors) {
+        for item in &mut self.items {
+            if let Item::Step(step) = item {
+                step.args = StepArgs::parse(&step.attr, errors);
+                for attr in &step.repeated {
+                    errors.on(attr, "`#[step]` is given twice; write all arguments in one");
                 }
-                Some(source)
-            }
-            Err(error) => {
-                errors.push(error);
-                None
             }
         }
     }
@@ -59,13 +61,6 @@ impl FlowImpl {
     pub(crate) fn steps(&self) -> impl Iterator<Item = &StepFn> {
         self.items.iter().filter_map(|item| match item {
             Item::Step(step) => Some(&**step),
-            Item::Unreadable { .. } | Item::Other(_) => None,
-        })
-    }
-
-    fn steps_mut(&mut self) -> impl Iterator<Item = &mut StepFn> {
-        self.items.iter_mut().filter_map(|item| match item {
-            Item::Step(step) => Some(&mut **step),
             Item::Unreadable { .. } | Item::Other(_) => None,
         })
     }
@@ -83,12 +78,11 @@ fn parse_impl(input: ParseStream<'_>) -> syn::Result<FlowImpl> {
     } else {
         Generics::default()
     };
-    let self_ty: Type = input.parse()?;
+    let mut self_ty: Type = input.parse()?;
+    let mut of_trait = None;
     if let Some(token) = input.parse::<Option<Token![for]>>()? {
-        return Err(syn::Error::new_spanned(
-            token,
-            "`#[flow]` goes on an inherent `impl`, not on a trait implementation",
-        ));
+        of_trait = Some((self_ty, token));
+        self_ty = input.parse()?;
     }
     generics.where_clause = input.parse()?;
     let body: Group = input.parse()?;
@@ -96,6 +90,7 @@ fn parse_impl(input: ParseStream<'_>) -> syn::Result<FlowImpl> {
     Ok(FlowImpl {
         attrs,
         generics,
+        of_trait,
         self_ty,
         items,
     })

@@ -9,6 +9,8 @@ mod item;
 mod pattern;
 mod step_args;
 mod step_fn;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub(crate) use flow_args::FlowArgs;

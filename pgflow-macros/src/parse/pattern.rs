@@ -1,6 +1,6 @@
 //! The object literals of `if` and `if_not`: JSON with names as keys, as in JavaScript.
 
-use std::iter::Peekable;
+use std::{fmt::Write, iter::Peekable};
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree, token_stream};
 use syn::{Lit, LitFloat, LitInt, LitStr, ext::IdentExt, parse::ParseStream};
@@ -25,11 +25,10 @@ pub(crate) struct Entry {
 impl Pattern {
     /// The object as JSON text; `rename` says what a key is called in the database.
     pub(crate) fn json<'k>(&'k self, rename: impl Fn(&'k str) -> &'k str) -> String {
-        let entries = self.entries.iter().map(|entry| {
-            let mut text = String::new();
-            push_string(rename(&entry.key), &mut text);
-            format!("{text}:{}", entry.value)
-        });
+        let entries = self
+            .entries
+            .iter()
+            .map(|entry| format!("{}:{}", quote(rename(&entry.key)), entry.value));
         format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
     }
 
@@ -123,11 +122,7 @@ fn value(tokens: &mut Tokens, after: Span) -> syn::Result<String> {
         }
         TokenTree::Literal(literal) => {
             return match Lit::new(literal.clone()) {
-                Lit::Str(literal) => {
-                    let mut text = String::new();
-                    push_string(&string(&literal)?, &mut text);
-                    Ok(text)
-                }
+                Lit::Str(literal) => Ok(quote(&string(&literal)?)),
                 other => number(&other, ""),
             };
         }
@@ -147,19 +142,21 @@ fn string(literal: &LitStr) -> syn::Result<String> {
     Ok(string)
 }
 
-fn push_string(string: &str, text: &mut String) {
-    text.push('"');
+/// A JSON string.
+fn quote(string: &str) -> String {
+    let mut text = String::from('"');
     for character in string.chars() {
         match character {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
+            '"' | '\\' => text.extend(['\\', character]),
+            // Writing to a string does not fail.
             control if u32::from(control) < 0x20 => {
-                text.push_str(&format!("\\u{:04x}", u32::from(control)));
+                let _ = write!(text, "\\u{:04x}", u32::from(control));
             }
             other => text.push(other),
         }
     }
     text.push('"');
+    text
 }
 
 fn number(literal: &Lit, sign: &str) -> syn::Result<String> {

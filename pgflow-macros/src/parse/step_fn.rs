@@ -10,6 +10,8 @@ use super::{StepArgs, item::is_step};
 pub(crate) struct StepFn {
     pub(crate) attrs: Vec<Attribute>,
     pub(super) attr: Attribute,
+    /// `#[step]` again.
+    pub(super) repeated: Vec<Attribute>,
     pub(crate) args: StepArgs,
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
@@ -27,9 +29,11 @@ pub(crate) enum From {
 
 impl StepFn {
     pub(super) fn parse(input: ParseStream<'_>) -> Option<Self> {
-        let mut attrs = input.call(Attribute::parse_outer).ok()?;
-        let position = attrs.iter().position(|attr| is_step(attr.path()))?;
-        let attr = attrs.remove(position);
+        let attrs = input.call(Attribute::parse_outer).ok()?;
+        let (ours, attrs): (Vec<_>, Vec<_>) =
+            attrs.into_iter().partition(|attr| is_step(attr.path()));
+        let mut ours = ours.into_iter();
+        let attr = ours.next()?;
         let vis = input.parse().ok()?;
         let mut sig: Signature = input.parse().ok()?;
         let body = match input.parse::<TokenTree>().ok()? {
@@ -44,6 +48,7 @@ impl StepFn {
         Some(Self {
             attrs,
             attr,
+            repeated: ours.collect(),
             args: StepArgs::default(),
             vis,
             sig,

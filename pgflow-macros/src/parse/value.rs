@@ -5,13 +5,16 @@ use pgflow_definition::{
     duration::parse_duration,
     options::{MAX_OPTION, OptionName, OptionProblem},
 };
-use proc_macro2::{Ident, Span, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenTree};
 use quote::quote;
 use syn::{
-    Expr, LitInt, LitStr, Token, bracketed, ext::IdentExt, parse::ParseStream, token::Bracket,
+    Expr, LitInt, LitStr, Token,
+    ext::IdentExt,
+    parse::{ParseStream, Parser},
+    token::Bracket,
 };
 
-use crate::{errors::Errors, model::names::nearest};
+use crate::{errors::Errors, names::nearest};
 
 /// The `=` after a key; `example` is what could follow.
 pub(super) fn equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Result<Span> {
@@ -186,26 +189,29 @@ pub(super) fn step_names(
             format!("`{key}` takes a list of step names, such as `{key} = [step_a, step_b]`"),
         ));
     }
-    let list;
-    let bracket = bracketed!(list in input);
-    let mut names = Vec::new();
-    if list.is_empty() {
+    let list: Group = input.parse()?;
+    if list.stream().is_empty() {
         errors.at(
-            bracket.span.join(),
+            list.span(),
             format!(
                 "`{key} = []` lists no step; leave `{key}` out for a step without dependencies"
             ),
         );
     }
-    while !list.is_empty() {
-        names.extend(step_name(&list, errors)?);
-        if list.is_empty() {
-            break;
+    let names = |list: ParseStream<'_>| {
+        let mut names = Vec::new();
+        while !list.is_empty() {
+            names.extend(step_name(list, errors)?);
+            if list.is_empty() {
+                break;
+            }
+            list.parse::<Token![,]>().map_err(|error| {
+                syn::Error::new(error.span(), "expected `,` between step names")
+            })?;
         }
-        list.parse::<Token![,]>()
-            .map_err(|error| syn::Error::new(error.span(), "expected `,` between step names"))?;
-    }
-    Ok(names)
+        Ok(names)
+    };
+    names.parse2(list.stream())
 }
 
 fn step_name(list: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Option<Ident>> {

@@ -89,11 +89,10 @@ pub enum DevError {
         path: PathBuf,
     },
 
-    /// Started by root, and the server's user can't get at the directory.
+    /// Started by root, and the server's user can't use the directory.
     #[error(
         "`{}` is out of reach for user `{user}`, as whom the server runs because Postgres refuses to run \
-         as root; expected every directory above it to be searchable by others; choose another \
-         directory, or start as an ordinary user",
+         as root; expected {expected}; choose another directory, or start as an ordinary user",
         path.display()
     )]
     OutOfReach {
@@ -101,6 +100,8 @@ pub enum DevError {
         path: PathBuf,
         /// The server's user.
         user: String,
+        /// What that user lacks.
+        expected: &'static str,
     },
 
     /// Started by root, and there is nobody to run the server as.
@@ -112,8 +113,8 @@ pub enum DevError {
 
     /// A path is too long for a Unix socket.
     #[error(
-        "there is no directory for the server's socket: `{}` is too long; expected at most {limit} bytes; \
-         set TMPDIR to a shorter path",
+        "there is no directory for the server's socket: `{}` is too long; expected at most {limit} bytes \
+         with the name of the socket; choose a shorter directory",
         path.display()
     )]
     SocketPath {

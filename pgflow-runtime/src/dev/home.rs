@@ -33,9 +33,13 @@ pub(super) struct Home {
 }
 
 impl Home {
-    pub(super) fn temporary() -> Result<Self, DevError> {
+    /// A new directory below `parent`, or where the system keeps temporary files.
+    pub(super) fn temporary(parent: Option<&Path>) -> Result<Self, DevError> {
         let user = ServerUser::for_directory(None)?;
-        let (directory, socket_directory) = short_directory(user.as_ref())?;
+        let (directory, socket_directory) = match parent {
+            Some(parent) => directory_in(parent, user.as_ref())?,
+            None => short_directory(user.as_ref())?,
+        };
         Ok(Self {
             path: directory.path().to_owned(),
             socket_directory,
@@ -248,7 +252,7 @@ fn directory_in(parent: &Path, user: Option<&ServerUser>) -> Result<(TempDir, St
         .tempdir_in(parent)
         .map_err(|source| DevError::Io {
             what: format!("creating a directory in `{}`", parent.display()),
-            expected: "a writable directory in TMPDIR or /tmp",
+            expected: "a directory that we may write to",
             source,
         })?;
     let Some(path) = for_socket(directory.path()) else {
@@ -258,6 +262,9 @@ fn directory_in(parent: &Path, user: Option<&ServerUser>) -> Result<(TempDir, St
         });
     };
     close(directory.path(), user)?;
+    if let Some(user) = user {
+        user.check_removal(directory.path())?;
+    }
     Ok((directory, path))
 }
 
@@ -305,7 +312,7 @@ mod tests {
 
     #[test]
     fn nobody_else_can_enter() {
-        for home in [Home::temporary().unwrap(), {
+        for home in [Home::temporary(None).unwrap(), {
             let directory = tempfile::tempdir().unwrap();
             Home::kept(&directory.keep()).unwrap()
         }] {
@@ -329,7 +336,7 @@ mod tests {
 
     #[test]
     fn half_written_versions_are_errors() {
-        let home = Home::temporary().unwrap();
+        let home = Home::temporary(None).unwrap();
         assert!(home.written_by().unwrap().is_none());
         fs::create_dir(home.data()).unwrap();
         fs::write(home.data().join("PG_VERSION"), "15\n").unwrap();

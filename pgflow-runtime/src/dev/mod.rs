@@ -19,6 +19,8 @@
 //! # Ok(()) }
 //! ```
 
+#![cfg_attr(not(unix), allow(dead_code, reason = "what only private servers need"))]
+
 mod builder;
 mod error;
 #[cfg(unix)]

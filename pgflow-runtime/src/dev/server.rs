@@ -58,7 +58,7 @@ impl Server {
         let port = config.settings.port()?;
         let mut home = match &config.data_dir {
             Some(path) => Home::kept(path)?,
-            None => Home::temporary()?,
+            None => Home::temporary(config.temp_dir.as_deref())?,
         };
         let arguments = config
             .settings

@@ -12,10 +12,12 @@ const ALWAYS: [(&str, &str); 3] = [
 ];
 
 /// Data that goes away with the server needs no protection from a crash of the machine.
-const EPHEMERAL: [(&str, &str); 3] = [
+const EPHEMERAL: [(&str, &str); 4] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),
     ("full_page_writes", "off"),
+    // Shared memory lies in the data directory and goes with it, also when the server is killed.
+    ("dynamic_shared_memory_type", "mmap"),
 ];
 
 /// The place of the socket and of the data is ours to choose.

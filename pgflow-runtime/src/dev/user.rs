@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::error::DevError;
 
@@ -57,12 +57,23 @@ impl ServerUser {
 
     /// Checks that this user gets into `directory`, which depends on every directory above it.
     pub(super) fn check_reach(&self, directory: &Path) -> Result<(), DevError> {
-        let mut probe = Command::new("/bin/sh");
-        probe.args(["-c", "cd \"$1\" 2>/dev/null", "sh"]);
-        probe.arg(directory).current_dir("/");
-        self.run(&mut probe);
-        let status = probe.status().map_err(|source| DevError::Io {
-            what: format!("running a program as user `{}`", self.name),
+        let expected = "it to be able to search every directory above";
+        self.check("cd \"$1\"", directory, expected)
+    }
+
+    /// Checks that this user may remove its `directory`, which depends on the one above it.
+    pub(super) fn check_removal(&self, directory: &Path) -> Result<(), DevError> {
+        let expected = "it to be able to write to the directory above";
+        self.check("[ -w \"$1/..\" ]", directory, expected)
+    }
+
+    fn check(&self, test: &str, path: &Path, expected: &'static str) -> Result<(), DevError> {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", test, "sh"]).arg(path).current_dir("/");
+        shell.stderr(Stdio::null());
+        self.run(&mut shell);
+        let status = shell.status().map_err(|source| DevError::Io {
+            what: format!("running /bin/sh as user `{}`", self.name),
             expected: "that root may change its user",
             source,
         })?;
@@ -70,8 +81,9 @@ impl ServerUser {
             return Ok(());
         }
         Err(DevError::OutOfReach {
-            path: directory.to_owned(),
+            path: path.to_owned(),
             user: self.name.clone(),
+            expected,
         })
     }
 }

@@ -54,7 +54,7 @@ impl std::error::Error for DecodeError {}
 
 /// Where and how a JSON text does not fit a type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Misfit {
+pub struct Misfit {
     path: String,
     problem: String,
 }

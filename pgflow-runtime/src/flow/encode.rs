@@ -18,7 +18,7 @@ pub enum EncodeError {
     Nul,
 }
 
-pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, EncodeError> {
+pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, EncodeError> {
     let json = to_raw_value(value).map_err(EncodeError::Serialize)?;
     if contains_nul(json.get()) {
         return Err(EncodeError::Nul);
@@ -42,10 +42,10 @@ mod tests {
 
     #[test]
     fn nul_is_found_in_values_and_keys() {
-        assert!(matches!(encode("a\0b"), Err(EncodeError::Nul)));
-        assert!(matches!(encode(&[("x\\\0", 1)]), Err(EncodeError::Nul)));
+        assert!(matches!(to_json("a\0b"), Err(EncodeError::Nul)));
+        assert!(matches!(to_json(&[("x\\\0", 1)]), Err(EncodeError::Nul)));
         assert!(matches!(
-            encode(&BTreeMap::from([("\0", 1)])),
+            to_json(&BTreeMap::from([("\0", 1)])),
             Err(EncodeError::Nul)
         ));
     }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn text_that_only_looks_like_the_escape_is_fine() {
         for text in ["\\u0000", "\\\\u0000", "u0000", "\u{1}0000", "\\"] {
-            let json = encode(text).expect("storable");
+            let json = to_json(text).expect("storable");
             assert_eq!(
                 serde_json::from_str::<String>(json.get()).expect("reads back"),
                 text
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_value_that_does_not_serialise_is_explained() {
-        let error = encode(&BTreeMap::from([((1, 2), 3)])).expect_err("no string keys");
+        let error = to_json(&BTreeMap::from([((1, 2), 3)])).expect_err("no string keys");
         assert_eq!(
             error.to_string(),
             "it does not serialise to JSON: key must be a string"

@@ -24,12 +24,33 @@ impl<E: Into<StepError>> StepFailure for E {
     }
 }
 
+/// The types that a step can return.
+///
+/// Outputs are read from the return type as it is written, so an alias that hides a part of the output is no use.
+#[diagnostic::on_unimplemented(
+    message = "the return type of a step must name its whole output, as `Result<{T}, _>` would; this one is `{Self}`",
+    label = "names `{T}` as the output, but is a `{Self}`",
+    note = "write the output out, as in `StepResult<Output>`; an alias must have the output as its first argument, unchanged"
+)]
+pub trait StepReturn<T, E> {
+    /// Itself.
+    fn into_result(self) -> Result<T, E>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T, E> StepReturn<T, E> for Result<T, E> {
+    fn into_result(self) -> Self {
+        self
+    }
+}
+
 /// Encodes an output; one that can't be stored would fail again, so it fails for good.
-pub fn finish<T, E>(result: Result<T, E>, codec: &Codec<T>) -> Result<Box<RawValue>, StepError>
+pub fn finish<T, E, R>(returned: R, codec: &Codec<T>) -> Result<Box<RawValue>, StepError>
 where
+    R: StepReturn<T, E>,
     E: StepFailure,
 {
-    let output = result.map_err(E::into_step_error)?;
+    let output = returned.into_result().map_err(E::into_step_error)?;
     (codec.encode)(&output).map_err(|error| {
         StepError::permanent(format!("the step's output can't be stored: {error}"))
     })
@@ -55,13 +76,14 @@ mod tests {
 
     #[test]
     fn an_output_becomes_json() {
-        let output = finish::<_, String>(Ok(vec![1, 2]), &codec()).expect("storable");
+        let output = finish::<_, String, _>(Ok(vec![1, 2]), &codec()).expect("storable");
         assert_eq!(output.get(), "[1,2]");
     }
 
     #[test]
     fn an_output_with_nul_fails_for_good() {
-        let error = finish::<_, String>(Ok("a\0".to_owned()), &codec()).expect_err("not storable");
+        let error =
+            finish::<_, String, _>(Ok("a\0".to_owned()), &codec()).expect_err("not storable");
         assert!(error.is_permanent());
         assert!(
             error
@@ -72,11 +94,11 @@ mod tests {
 
     #[test]
     fn any_error_becomes_a_step_error() {
-        let error = finish::<(), _>(Err(anyhow::anyhow!("down").context("fetching")), &codec())
+        let error = finish::<(), _, _>(Err(anyhow::anyhow!("down").context("fetching")), &codec())
             .expect_err("failed");
         assert!(!error.is_permanent());
         assert_eq!(error.message(), "fetching: down");
-        let error = finish::<(), _>(Err("down"), &codec()).expect_err("failed");
+        let error = finish::<(), _, _>(Err("down"), &codec()).expect_err("failed");
         assert_eq!(error.message(), "down");
     }
 }

@@ -19,17 +19,19 @@ mod step_error;
 mod stored;
 mod take;
 mod task;
+#[cfg(test)]
+mod tests;
 mod traits;
 
 pub use decode::DecodeError;
 pub(crate) use decode::decode;
 pub use encode::EncodeError;
-pub(crate) use encode::encode;
 pub use marker::{Permanent, RetryAfter};
 pub use outputs::Outputs;
 pub use queues::{OneQueue, QueueModeMarker, QueuePerStep, StepQueued};
 #[doc(hidden)]
 pub use queues::{RunByFlowWorker, RunByStepWorker, StateOf};
 pub use step_error::{BoxError, StepError, StepResult};
+pub(crate) use stored::encode;
 pub use task::Task;
 pub use traits::{BoxFuture, Flow, Handler, HandlerFuture, StepId};

@@ -45,6 +45,7 @@ impl<F: Flow<Queues = QueuePerStep>> StepQueued for F {}
     label = "this flow is declared `with_step_queues`",
     note = "run one `StepWorker::<{F}>::new(step)` per step, or remove `with_step_queues` from its `#[flow(..)]`"
 )]
+#[doc(hidden)]
 pub trait RunByFlowWorker<F> {}
 
 #[diagnostic::do_not_recommend]
@@ -56,6 +57,7 @@ impl<F> RunByFlowWorker<F> for OneQueue {}
     label = "this flow has one queue for all its steps",
     note = "run it with `FlowWorker::<{F}>::new()`, or add `with_step_queues` to its `#[flow(..)]`"
 )]
+#[doc(hidden)]
 pub trait RunByStepWorker<F> {}
 
 #[diagnostic::do_not_recommend]
@@ -67,6 +69,7 @@ impl<F> RunByStepWorker<F> for QueuePerStep {}
     label = "call `with_state(..)` instead",
     note = "the type is the one named by `state = ..` in the flow's `#[flow(..)]`"
 )]
+#[doc(hidden)]
 pub trait StateOf<F> {
     /// Itself, as the type that the flow names.
     fn into_state(self) -> F::State

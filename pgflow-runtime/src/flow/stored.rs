@@ -6,21 +6,52 @@ use serde_json::value::RawValue;
 use super::{
     EncodeError, Flow,
     decode::{Misfit, decode},
-    encode::encode,
+    encode::to_json,
 };
 
 /// What a flow's input and a step's output must be.
-// The supertraits let `Vec<T>` be read and written in one go where only `T: Stored` is known.
+// The bounds of serde stand on the blanket implementation and not here: as supertraits of a type that is named in a trait
+// they would be reported one by one, in the words of serde.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be stored as JSON",
     label = "needs `Serialize`, `Deserialize`, `Send`, `Sync` and no borrowed data",
     note = "step outputs and flow inputs are stored in Postgres and read back by the steps that depend on them",
     note = "add `#[derive(serde::Serialize, serde::Deserialize)]` to it, and to the types it is made of"
 )]
-pub trait Stored: Serialize + DeserializeOwned + Send + Sync + 'static {}
+pub trait Stored: Sized + Send + Sync + 'static {
+    /// Writes a value.
+    fn encode(&self) -> Result<Box<RawValue>, EncodeError>;
+    /// Reads a value.
+    fn decode(json: &RawValue) -> Result<Self, Misfit>;
+    /// Writes a list of values in one go.
+    fn encode_list(list: &[Self]) -> Result<Box<RawValue>, EncodeError>;
+    /// Reads a list of values in one go.
+    fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit>;
+}
 
 #[diagnostic::do_not_recommend]
-impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stored for T {}
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stored for T {
+    fn encode(&self) -> Result<Box<RawValue>, EncodeError> {
+        to_json(self)
+    }
+
+    fn decode(json: &RawValue) -> Result<Self, Misfit> {
+        decode(json)
+    }
+
+    fn encode_list(list: &[Self]) -> Result<Box<RawValue>, EncodeError> {
+        to_json(list)
+    }
+
+    fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit> {
+        decode(json)
+    }
+}
+
+/// Writes a value for Postgres.
+pub(crate) fn encode<T: Stored>(value: &T) -> Result<Box<RawValue>, EncodeError> {
+    value.encode()
+}
 
 /// How a type is written and read.
 ///
@@ -35,16 +66,16 @@ pub struct Codec<T> {
 /// The codec of a type.
 pub fn codec<T: Stored>() -> Codec<T> {
     Codec {
-        encode: encode::<T>,
-        decode: decode::<T>,
+        encode: T::encode,
+        decode: T::decode,
     }
 }
 
 /// The codec of a list, for which the element's bound is enough.
 pub fn vec_codec<T: Stored>() -> Codec<Vec<T>> {
     Codec {
-        encode: encode::<Vec<T>>,
-        decode: decode::<Vec<T>>,
+        encode: |list| T::encode_list(list),
+        decode: T::decode_list,
     }
 }
 

@@ -116,8 +116,8 @@ where
 
 /// The types of a `state` parameter taken by value.
 #[diagnostic::on_unimplemented(
-    message = "a `state` parameter taken by value needs the flow's state, `{S}`, and needs it to be `Clone`; this one takes `{Self}`",
-    label = "take `&{S}`, or derive `Clone` on it"
+    message = "taking `state` by value needs the flow's state to be `{Self}` and `Clone`; it is `{S}`",
+    label = "take `&{S}`, or derive `Clone` on `{S}` and take that"
 )]
 pub trait TakesStateByValue<S>: Sized {
     /// Fills the parameter.

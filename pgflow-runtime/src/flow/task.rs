@@ -120,16 +120,10 @@ fn unreadable(what: &str, misfit: Misfit) -> StepError {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use pgflow_definition::{Condition, SkipMode, StepOptions};
-    use sqlx::postgres::PgPoolOptions;
-    use tokio::time::Instant;
-    use tokio_util::sync::CancellationToken;
-    use uuid::Uuid;
 
     use super::*;
-    use crate::{context::Attempt, flow::slot::FromSlot};
+    use crate::flow::{slot::FromSlot, tests::context};
 
     fn step(kind: StepKind, depends_on: &'static [&'static str]) -> StepDefinition<'static> {
         StepDefinition {
@@ -142,25 +136,6 @@ mod tests {
             when_exhausted: SkipMode::Fail,
             needs_flow_input: true,
         }
-    }
-
-    fn context() -> StepContext {
-        StepContext::new(Attempt {
-            run_id: Uuid::nil(),
-            flow_slug: "audit",
-            step_slug: "report",
-            task_index: 0,
-            attempt: 1,
-            max_attempts: 3,
-            message_id: 1,
-            read_count: 1,
-            enqueued_at: chrono::Utc::now(),
-            deadline: Instant::now() + Duration::from_mins(1),
-            cancelled: CancellationToken::new(),
-            pool: PgPoolOptions::new()
-                .connect_lazy("postgres://unused")
-                .expect("a valid URL"),
-        })
     }
 
     fn raw(json: &str) -> &RawValue {

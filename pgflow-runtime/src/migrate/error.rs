@@ -127,7 +127,8 @@ pub enum MigrateError {
 
     /// A numbered file failed.
     #[error(
-        "migration {version:04}_{name} failed{}; nothing was changed", line_suffix(*line)
+        "migration {version:04}_{name} failed{}; nothing was changed; put right what the cause says \
+         and run `pgflow migrate` again", line_suffix(*line)
     )]
     Migration {
         /// Its number.

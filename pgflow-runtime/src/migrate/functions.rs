@@ -42,12 +42,9 @@ pub(super) async fn bring_up_to_date(
         the_only_signature(&live, function.name)?;
     }
     for function in changed {
-        record(
-            transaction,
-            function,
-            the_only_signature(&live, function.name)?,
-        )
-        .await?;
+        let signature = the_only_signature(&live, function.name)?;
+        close_to_public(transaction, signature).await?;
+        record(transaction, function, signature).await?;
         done.applied.push(function.name.to_owned());
     }
     Ok(done)
@@ -66,6 +63,21 @@ async fn apply(
             let line = line_of(&source, sql);
             MigrateError::Function { name, line, source }
         })?;
+    Ok(())
+}
+
+/// A new function may be called by everybody who may use its schema; ours are granted by name.
+async fn close_to_public(
+    transaction: &mut PgConnection,
+    signature: &str,
+) -> Result<(), MigrateError> {
+    // The server's own spelling, as above.
+    sqlx::raw_sql(AssertSqlSafe(format!(
+        "revoke all on function {signature} from public"
+    )))
+    .execute(transaction)
+    .await
+    .map_err(MigrateError::doing("closing a function to the public"))?;
     Ok(())
 }
 

@@ -11,10 +11,9 @@ use crate::sql::{maintenance::requeue_stalled_tasks, retry::jittered};
 /// Every worker does this; the database lets one at a time.
 const INTERVAL: Duration = Duration::from_secs(15);
 
-/// Looks for stalled tasks of all flows until it is dropped.
+/// Looks for stalled tasks of all flows, at once and until it is dropped: a worker is often started because one died.
 pub(crate) async fn run(shared: &Shared) {
     loop {
-        sleep(jittered(INTERVAL)).await;
         match requeue_stalled_tasks(&shared.pool).await {
             Ok(0) => {}
             Ok(tasks) => {
@@ -26,5 +25,6 @@ pub(crate) async fn run(shared: &Shared) {
                 "stalled tasks could not be looked for, the next try follows"
             ),
         }
+        sleep(jittered(INTERVAL)).await;
     }
 }

@@ -1,30 +1,17 @@
 //! Data that is kept.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pgflow_runtime::dev::{DevDatabase, DevError};
 use sqlx::PgPool;
-use tempfile::TempDir;
 
 use crate::owner::{Owner, Then, command, directory, eventually, is_alive, keeping, server_pid};
+use crate::place::{place, private};
 use crate::private::show;
 
-/// A place for kept data that the server's user can reach.
-pub(crate) fn place() -> (TempDir, PathBuf) {
-    let parent = tempfile::tempdir().unwrap();
-    fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let path = parent.path().join("kept");
-    (parent, path)
-}
-
 async fn start(path: &Path) -> Result<DevDatabase, DevError> {
-    DevDatabase::builder()
-        .ignore_environment()
-        .data_dir(path)
-        .start()
-        .await
+    private().data_dir(path).start().await
 }
 
 async fn count(pool: &PgPool) -> i64 {

@@ -5,19 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use pgflow_runtime::dev::DevDatabase;
-
 use crate::owner::{
     INTERRUPTED, Owner, Then, assert_all_gone, command, directory, eventually, is_alive, server_pid,
 };
+use crate::place::{private, scratch};
 
 #[tokio::test]
 async fn dropped() {
-    let database = DevDatabase::builder()
-        .ignore_environment()
-        .start()
-        .await
-        .unwrap();
+    let database = private().start().await.unwrap();
     let directory = directory(database.url());
     let pid = server_pid(&directory);
     assert!(is_alive(&pid));
@@ -28,11 +23,7 @@ async fn dropped() {
 
 #[tokio::test]
 async fn stopped_while_connections_are_open() {
-    let database = DevDatabase::builder()
-        .ignore_environment()
-        .start()
-        .await
-        .unwrap();
+    let database = private().start().await.unwrap();
     let directory = directory(database.url());
     let pid = server_pid(&directory);
     let pool = database.pool().await.unwrap();
@@ -72,8 +63,8 @@ fn owner_returns_exits_or_panics() {
 
 #[test]
 fn owner_killed_while_the_server_starts() {
-    // Short enough for a socket, and open to whomever the server runs as.
-    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    // Open to whomever the server runs as.
+    let temporary = tempfile::tempdir_in(scratch()).unwrap();
     fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let is_empty = || fs::read_dir(temporary.path()).unwrap().next().is_none();
     for (what, has_come) in STAGES {

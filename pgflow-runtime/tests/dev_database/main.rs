@@ -4,5 +4,6 @@
 mod kept;
 mod lifetime;
 mod owner;
+mod place;
 mod private;
 mod users;

@@ -11,6 +11,8 @@ use pgflow_runtime::dev::DevDatabase;
 use sqlx::postgres::PgConnectOptions;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::place::scratch;
+
 /// How the process proceeds when its database is ready; every way but `Hold` ends the process.
 /// All but `Report` and `Migrate` leave another child of the process running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +121,7 @@ pub(crate) fn command_of(program: &Path, then: Then) -> Command {
         ])
         .env(THEN, format!("{then:?}"))
         .env_remove("DATABASE_URL")
+        .env("TMPDIR", scratch())
         .stdout(Stdio::piped())
         .process_group(0);
     command

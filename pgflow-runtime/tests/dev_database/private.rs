@@ -1,15 +1,14 @@
 //! What a private server offers, and what it says when it can't.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use pgflow_runtime::dev::{DevBuilder, DevDatabase, DevError};
+use pgflow_runtime::dev::{DevDatabase, DevError};
 use sqlx::PgPool;
 
 use crate::owner::{Owner, Then, command, directory};
-
-fn private() -> DevBuilder {
-    DevDatabase::builder().ignore_environment()
-}
+use crate::place::{place, private};
 
 pub(crate) async fn show(pool: &PgPool, setting: &str) -> String {
     sqlx::query_scalar("select current_setting($1)")
@@ -26,6 +25,7 @@ async fn serves_through_its_pool_and_its_url() {
     let pool = database.pool().await.unwrap();
     for (setting, value) in [
         ("fsync", "off"),
+        ("dynamic_shared_memory_type", "mmap"),
         ("server_encoding", "UTF8"),
         ("lc_collate", "C"),
         ("TimeZone", "UTC"),
@@ -228,11 +228,23 @@ fn a_wrong_binary_directory_is_named() {
     );
 }
 
+#[tokio::test]
+async fn a_chosen_temp_dir_is_never_replaced() {
+    let (parent, _) = place();
+    fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let database = private().temp_dir(parent.path()).start().await.unwrap();
+    assert_eq!(directory(database.url()).parent(), Some(parent.path()));
+    drop(database);
+    assert!(fs::read_dir(parent.path()).unwrap().next().is_none());
+    let absent = parent.path().join("absent");
+    private().temp_dir(absent).start().await.unwrap_err();
+}
+
 #[test]
 fn a_long_tmpdir_is_replaced() {
     let temporary = tempfile::tempdir().unwrap();
     let deep = temporary.path().join("d".repeat(100));
-    std::fs::create_dir(&deep).unwrap();
+    fs::create_dir(&deep).unwrap();
     let mut command = command(Then::Report);
     command.env("TMPDIR", &deep);
     let ready = Owner::spawn(command).ready().unwrap();

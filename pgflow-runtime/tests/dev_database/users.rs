@@ -5,12 +5,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use pgflow_runtime::dev::{DevDatabase, DevError};
+use pgflow_runtime::dev::DevError;
 
-use crate::kept::place;
 use crate::owner::{
     Owner, Then, assert_all_gone, command, command_of, directory, keeping, server_pid,
 };
+use crate::place::{place, private, scratch};
 
 /// The usual number of `nobody`: initdb wants its user to have a name.
 const OTHER: u32 = 65_534;
@@ -29,11 +29,7 @@ async fn root_connects_and_others_do_not() {
     if !is_root("root_connects_and_others_do_not") {
         return;
     }
-    let database = DevDatabase::builder()
-        .ignore_environment()
-        .start()
-        .await
-        .unwrap();
+    let database = private().start().await.unwrap();
     database.pool().await.unwrap();
     let directory = directory(database.url());
     assert_ne!(directory.join("data").metadata().unwrap().uid(), 0);
@@ -66,7 +62,7 @@ fn an_ordinary_user_needs_no_root() {
 
     let ordinary = || {
         let mut command = command_of(&program, Then::Hold);
-        command.uid(OTHER).gid(OTHER).env("TMPDIR", "/tmp");
+        command.uid(OTHER).gid(OTHER).env("TMPDIR", scratch());
         command
     };
     let mut owner = Owner::spawn(ordinary());
@@ -94,20 +90,23 @@ async fn a_directory_out_of_reach_is_named() {
     }
     let (parent, path) = place();
     fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let builder = DevDatabase::builder().ignore_environment().data_dir(&path);
+    let builder = private().data_dir(&path);
     let error = builder.start().await.unwrap_err();
     assert!(matches!(&error, DevError::OutOfReach { path: named, .. } if *named == path));
 }
 
 #[test]
-fn a_tmpdir_out_of_reach_is_replaced() {
-    if !is_root("a_tmpdir_out_of_reach_is_replaced") {
+fn a_tmpdir_that_the_servers_user_cannot_use_is_replaced() {
+    if !is_root("a_tmpdir_that_the_servers_user_cannot_use_is_replaced") {
         return;
     }
-    let closed = tempfile::tempdir().unwrap();
-    fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let mut command = command(Then::Report);
-    command.env("TMPDIR", closed.path());
-    let ready = Owner::spawn(command).ready().unwrap();
-    assert!(!ready.directory().starts_with(closed.path()));
+    // Closed to the user; open, but the user could not remove its directory at the end.
+    for mode in [0o700, 0o755] {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let mut command = command(Then::Report);
+        command.env("TMPDIR", directory.path());
+        let ready = Owner::spawn(command).ready().unwrap();
+        assert!(!ready.directory().starts_with(directory.path()), "{mode:o}");
+    }
 }

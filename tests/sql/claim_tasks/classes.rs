@@ -10,7 +10,7 @@ use crate::support::TestDb;
 use crate::support::flows::{claim, claim_one, complete, define, fail, start, step, worker};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{Message, archived, messages, show_all, task, tasks};
-use crate::support::sessions::holding;
+use crate::support::sessions::{holding, without_waiting};
 
 /// Lets the one started task look as if it had been started so many seconds ago; returns that moment.
 async fn started_ago(pool: &PgPool, seconds: i32) -> DateTime<Utc> {
@@ -134,6 +134,23 @@ async fn a_message_of_an_ended_task_is_archived() {
 }
 
 #[tokio::test]
+async fn a_message_whose_step_or_run_was_ended_by_hand_is_archived() {
+    for ended in [
+        "update pgflow.runs set status = 'failed', failed_at = now()",
+        "update pgflow.step_states set status = 'failed', failed_at = clock_timestamp()",
+    ] {
+        let db = TestDb::new().await;
+        define(&db.pool, "orders", &[step("a")]).await;
+        let id = start(&db.pool, "orders", json!({})).await;
+        let worker = worker(&db.pool, "orders").await;
+        sqlx::query(ended).execute(&db.pool).await.expect("ended");
+        assert!(claim(&db.pool, worker, 1).await.is_empty());
+        assert_eq!(archived(&db.pool, "orders").await, [1]);
+        assert_eq!(task(&db.pool, id, "a").await.attempts_count, 0);
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_is_in_the_archive_already_leaves_the_queue_all_the_same() {
     let db = TestDb::new().await;
     run_with_every_ending(&db.pool).await;
@@ -198,7 +215,7 @@ async fn a_message_whose_task_is_locked_is_left_for_the_next_claim() {
     start(&db.pool, "orders", json!([0, 1])).await;
     let worker = worker(&db.pool, "orders").await;
     let holder = lock_first_task(&db.pool).await;
-    let claimed = claim(&db.pool, worker, 2).await;
+    let claimed = without_waiting(claim(&db.pool, worker, 2)).await;
     assert_eq!(
         claimed.iter().map(|t| t.task_index).collect::<Vec<_>>(),
         [1]
@@ -220,7 +237,8 @@ async fn a_batch_of_nothing_but_locked_tasks_is_left_as_it_is() {
     show_all(&db.pool, "orders").await;
     let before = only_message(&db.pool).await;
     let holder = lock_first_task(&db.pool).await;
-    assert!(claim(&db.pool, worker, 1).await.is_empty());
+    let claimed = without_waiting(claim(&db.pool, worker, 1)).await;
+    assert!(claimed.is_empty());
     holder.commit().await.expect("released");
     assert_eq!(only_message(&db.pool).await, before);
     assert_invariants(&db.pool).await;

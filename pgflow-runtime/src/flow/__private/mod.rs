@@ -2,7 +2,10 @@
 
 pub mod arguments;
 
-pub use std::result::Result;
+pub use std::{
+    option::Option::{None, Some},
+    result::Result,
+};
 
 pub use pgflow_definition::{
     Condition, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind,
@@ -13,7 +16,7 @@ pub use serde_json::value::RawValue;
 pub use super::{
     BoxFuture, DecodeError, Flow, Handler, HandlerFuture, OneQueue, Outputs, QueuePerStep,
     StepError, StepId, Task,
-    finish::{StepFailure, boxed, finish, poison},
+    finish::{StepFailure, StepReturn, boxed, finish, poison},
     map_source::MapSource,
     slot::{FromSlot, Required, Skippable},
     stored::{Codec, Stored, codec, input_codec, list_codecs, vec_codec},

@@ -39,6 +39,20 @@ begin
             using hint = 'Drop those that are not part of pgflow.';
     end if;
 
+    -- A new function may be called by everybody who may use its schema; ours are granted by name.
+    foreach v_signature in array array(
+        select live.signature
+        from pg_catalog.jsonb_each_text(v_known) known (name, digest)
+        join (
+            {live_functions}
+        ) live using (name)
+        left join pgflow.schema_functions recorded using (name)
+        where (recorded.signature, recorded.digest) is distinct from (live.signature, known.digest)
+            or not v_before ? live.signature
+    ) loop
+        execute 'revoke all on function ' || v_signature || ' from public';
+    end loop;
+
     insert into pgflow.schema_functions as recorded (name, signature, digest)
     select known.name, live.signature, known.digest
     from pg_catalog.jsonb_each_text(v_known) known (name, digest)

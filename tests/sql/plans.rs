@@ -1,0 +1,89 @@
+//! What hot functions read, and what they call: neither what is stored from the past nor what a flow does not use may slow it down.
+
+use serde_json::json;
+use sqlx::Connection;
+use sqlx::postgres::PgConnection;
+
+use crate::support::flows::{claim_one, complete, fail, start, step};
+use crate::support::invariants::assert_invariants;
+use crate::support::runs::{claim_all, database_with, fail_for_good, of_step, requeue};
+
+/// The tables that this transaction has read from end to end, and how often.
+async fn sequential_scans(session: &mut PgConnection) -> Vec<(String, i64)> {
+    sqlx::query_as(
+        "select relname::text, seq_scan from pg_stat_xact_user_tables
+         where schemaname in ('pgflow', 'pgmq') and seq_scan > 0",
+    )
+    .fetch_all(session)
+    .await
+    .expect("statistics can be read")
+}
+
+#[tokio::test]
+async fn rows_and_messages_are_found_through_indexes() {
+    let (db, worker) = database_with(&[
+        step("list"),
+        step("each").map().deps(&["list"]),
+        step("unmet").required(json!({"never": 1})),
+        step("fragile").when_exhausted("skip-cascade"),
+        step("after").deps(&["unmet", "fragile"]),
+        step("last").deps(&["each"]).required(json!({"each": [1]})),
+    ])
+    .await;
+    // The planner likes to scan a table that it knows to be small, and the plan stays when it has grown.
+    for _ in 0..20 {
+        start(&db.pool, "f", json!({})).await;
+    }
+    sqlx::query("analyze")
+        .execute(&db.pool)
+        .await
+        .expect("statistics can be taken");
+
+    // A session of its own: the counts are those of all that a session did since it last reported them.
+    let mut session = PgConnection::connect(&db.url).await.expect("a session");
+    let mut session = session.begin().await.expect("a transaction");
+    start(&mut *session, "f", json!({})).await;
+    let claimed = claim_all(&mut *session, worker).await;
+    let run_id = claimed[0].run_id;
+    let of_run: Vec<_> = claimed.into_iter().filter(|t| t.run_id == run_id).collect();
+    fail(&mut *session, of_step(&of_run, "fragile"), "again").await;
+    complete(&mut *session, of_step(&of_run, "list"), json!([1, 2])).await;
+    for task in claim_all(&mut *session, worker).await {
+        match task.step_slug.as_str() {
+            "each" => complete(&mut *session, &task, json!(1)).await,
+            _ => fail_for_good(&mut *session, &task, "no").await,
+        };
+    }
+    let other = claim_one(&mut *session, worker).await;
+    complete(&mut *session, &other, json!(1)).await;
+    requeue(&mut *session).await;
+    assert_eq!(sequential_scans(&mut session).await, []);
+    session.commit().await.expect("the work is kept");
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_flow_without_conditions_and_maps_pays_for_neither() {
+    let (db, worker) = database_with(&[step("a"), step("b").deps(&["a"])]).await;
+    let mut session = PgConnection::connect(&db.url).await.expect("a session");
+    sqlx::query("set track_functions = 'pl'")
+        .execute(&mut session)
+        .await
+        .expect("functions can be counted");
+    let mut session = session.begin().await.expect("a transaction");
+    start(&mut *session, "f", json!({})).await;
+    for _ in 0..2 {
+        let task = claim_one(&mut *session, worker).await;
+        complete(&mut *session, &task, json!(1)).await;
+    }
+    let called: Vec<String> = sqlx::query_scalar(
+        "select funcname::text from pg_stat_xact_user_functions
+         where funcname in ('_advance_runs', '_resolve_conditions', '_complete_taskless_steps', '_skip_steps')",
+    )
+    .fetch_all(&mut *session)
+    .await
+    .expect("statistics can be read");
+    assert_eq!(called, ["_advance_runs"]);
+    session.commit().await.expect("the work is kept");
+    assert_invariants(&db.pool).await;
+}

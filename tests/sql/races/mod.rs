@@ -1,0 +1,6 @@
+//! Two sessions at once: each test holds one in the middle of its transaction, and lets the other go on.
+
+mod claims;
+mod definitions;
+mod runs;
+mod starts;

@@ -1,0 +1,106 @@
+//! Starts of runs beside each other, and beside changes of their flow.
+
+use serde_json::{Value, json};
+use sqlx::postgres::PgExecutor;
+use uuid::Uuid;
+
+use crate::support::TestDb;
+use crate::support::flows::{define, start, step};
+use crate::support::invariants::assert_invariants;
+use crate::support::rows::{count, messages, raised, run};
+use crate::support::sessions::until_blocked;
+
+/// Starts a run under an id; returns its input.
+async fn start_as(db: impl PgExecutor<'_>, id: Uuid, input: Value) -> Value {
+    sqlx::query_scalar("select input from pgflow.start_flow('orders', $1, $2)")
+        .bind(input)
+        .bind(id)
+        .fetch_one(db)
+        .await
+        .expect("started")
+}
+
+#[tokio::test]
+async fn two_starts_of_one_run_are_one_run() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let id = Uuid::now_v7();
+    let mut first = db.pool.begin().await.expect("a first session");
+    start_as(&mut *first, id, json!("first")).await;
+    let second = until_blocked(&db.pool, move |mut second| async move {
+        start_as(&mut *second, id, json!("second")).await
+    })
+    .await;
+    first.commit().await.expect("committed");
+    assert_eq!(second.await.expect("answered"), json!("first"));
+    for table in ["pgflow.runs", "pgflow.step_states", "pgflow.step_tasks"] {
+        assert_eq!(count(&db.pool, table).await, 1, "{table}");
+    }
+    assert_eq!(messages(&db.pool, "orders").await.len(), 1);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_start_takes_over_when_the_other_one_is_undone() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let id = Uuid::now_v7();
+    let mut first = db.pool.begin().await.expect("a first session");
+    start_as(&mut *first, id, json!("first")).await;
+    let second = until_blocked(&db.pool, move |mut second| async move {
+        start_as(&mut *second, id, json!("second")).await
+    })
+    .await;
+    first.rollback().await.expect("undone");
+    assert_eq!(second.await.expect("answered"), json!("second"));
+    assert_eq!(count(&db.pool, "pgflow.step_tasks").await, 1);
+    assert_eq!(messages(&db.pool, "orders").await.len(), 1);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_step_can_not_be_added_while_a_run_is_started() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let mut starting = db.pool.begin().await.expect("a first session");
+    let id = start(&mut *starting, "orders", json!({})).await;
+    let adding = until_blocked(&db.pool, |mut second| async move {
+        step("b")
+            .deps(&["a"])
+            .add(&mut *second, "orders")
+            .await
+            .map(drop)
+    })
+    .await;
+    starting.commit().await.expect("committed");
+    assert_eq!(
+        raised(adding.await.expect("answered")),
+        "PF004: flow \"orders\" has runs, so it can not get a new step \"b\""
+    );
+    assert_eq!(run(&db.pool, id).await.remaining_steps, 1);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_run_can_not_be_started_while_a_step_is_added() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let mut adding = db.pool.begin().await.expect("a first session");
+    step("b").add(&mut *adding, "orders").await.expect("added");
+    let starting = until_blocked(&db.pool, |mut second| async move {
+        sqlx::query("select pgflow.start_flow('orders', '{}')")
+            .execute(&mut *second)
+            .await
+            .map(drop)
+    })
+    .await;
+    adding.commit().await.expect("committed");
+    assert_eq!(
+        raised(starting.await.expect("answered")),
+        "PF012: flow \"orders\" changed while a run was started: it had 1 steps, and now has 2"
+    );
+    assert_eq!(count(&db.pool, "pgflow.runs").await, 0);
+    let id = start(&db.pool, "orders", json!({})).await;
+    assert_eq!(run(&db.pool, id).await.remaining_steps, 2);
+    assert_invariants(&db.pool).await;
+}

@@ -1,0 +1,20 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Lockfile, Package, Report};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+    #[step(depends_on = [parse])]
+    async fn report(parse: Vec<Package>) -> StepResult<Report> {
+        parse.
+    }
+}
+
+fn main() {
+    let s = Step::Report;
+}

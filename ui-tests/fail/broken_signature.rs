@@ -1,0 +1,24 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Lockfile, Package, Report};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+    #[step(depends_on = [parse])]
+    async fn inspect(parse: ) -> StepResult<Report> {
+        Ok(Report)
+    }
+    #[step(depends_on = [inspect])]
+    async fn report(inspect: Report) -> StepResult<Report> {
+        Ok(Report)
+    }
+}
+
+fn main() {
+    let s = Step::Report;
+}

@@ -1,0 +1,20 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Inspection, Lockfile, Package, Report};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+    #[step(depends_on = [parse, report])]
+    async fn fetch(report: Report) -> StepResult<Package> { unreachable!() }
+    #[step(depends_on = [fetch])]
+    async fn inspect(fetch: Package) -> StepResult<Inspection> { unreachable!() }
+    #[step(depends_on = [inspect])]
+    async fn report(inspect: Inspection) -> StepResult<Report> { unreachable!() }
+}
+
+fn main() {}

@@ -1,0 +1,14 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Lockfile, Package};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step(depends_on = [parse])]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+}
+
+fn main() {}

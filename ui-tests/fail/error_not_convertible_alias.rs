@@ -1,0 +1,16 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Lockfile, Package};
+
+pub struct CrateAudit;
+pub struct ParseError;
+type Result<T> = std::result::Result<T, ParseError>;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> Result<Package> { unreachable!() }
+}
+
+fn main() {}

@@ -1,0 +1,14 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Inspection, Lockfile, Package};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step(map = input)]
+    async fn inspect(item: Package) -> StepResult<Inspection> { unreachable!() }
+}
+
+fn main() {}

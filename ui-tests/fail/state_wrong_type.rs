@@ -1,0 +1,17 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Lockfile, Package};
+
+pub struct CrateAudit;
+pub struct AppState;
+
+#[flow(input = Lockfile, state = AppState)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile, state: &Package, ctx: &Package) -> StepResult<Vec<Package>> { unreachable!() }
+    #[step]
+    async fn fetch(state: AppState) -> StepResult<Vec<Package>> { unreachable!() }
+}
+
+fn main() {}

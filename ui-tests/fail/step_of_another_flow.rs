@@ -1,0 +1,30 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Lockfile, Package};
+
+pub struct CrateAudit;
+
+mod other {
+    use super::*;
+
+    pub struct Invoice;
+
+    #[flow(input = Lockfile, with_step_queues)]
+    impl Invoice {
+        #[step]
+        async fn fetch(input: &Lockfile) -> StepResult<Package> { unreachable!() }
+    }
+}
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+}
+
+fn queue_of<F: Flow>(step: F::Step) {}
+
+fn main() {
+    queue_of::<CrateAudit>(other::Step::Fetch);
+}
