@@ -28,8 +28,6 @@ create table pgflow.flows (
     opt_max_attempts int not null default 3,
     opt_base_delay int not null default 5,
     opt_timeout int not null default 60,
-    -- Whether any step has a condition: flows without one never pay for evaluating them.
-    has_conditions boolean not null default false,
     created_at timestamptz not null default now(),
     constraint slug_is_valid check (flow_slug ~ '^[A-Za-z_][A-Za-z0-9_]*$' and length(flow_slug) <= 128 and flow_slug <> 'run'),
     constraint opt_max_attempts_is_positive check (opt_max_attempts >= 1),

@@ -127,9 +127,6 @@ begin
     if v_type = 'map' then
         update pgflow.steps s set feeds_map = true where s.flow_slug = v_flow and s.step_slug = any (v_deps);
     end if;
-    if v_required is not null or v_forbidden is not null then
-        update pgflow.flows f set has_conditions = true where f.flow_slug = v_flow;
-    end if;
     return next v_stored;
 end
 $$;

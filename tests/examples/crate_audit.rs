@@ -5,7 +5,7 @@ use pgflow::sqlx::{self, PgPool};
 use super::example;
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn reports_on_the_lock_file_of_this_project() {
@@ -122,10 +122,10 @@ async fn a_run_whose_process_was_killed_half_way_is_finished_by_the_next_one() {
 /// A lock file that pins crates which nobody published.
 fn lock_file(folder: &Path, packages: usize) -> std::path::PathBuf {
     let path = folder.join("Cargo.lock");
-    let text: String = (0..packages)
-        .map(|n| format!("[[package]]\nname = \"nobody-published-{n}\"\nversion = \"1.0.0\"\n\n"))
+    let pinned: Vec<String> = (0..packages)
+        .map(|n| format!("[[package]]\nname = \"nobody-published-{n}\"\nversion = \"1.0.0\"\n"))
         .collect();
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, pinned.join("\n")).unwrap();
     path
 }
 

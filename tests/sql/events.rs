@@ -177,6 +177,24 @@ async fn all_three_ways_to_fail_tell_the_same() {
 }
 
 #[tokio::test]
+async fn a_run_that_fails_at_its_start_tells_of_both() {
+    let (db, _) = database_with(&[
+        step("strict")
+            .required(json!({"never": 1}))
+            .when_unmet("fail"),
+        step("other"),
+    ])
+    .await;
+    let mut events = Events::at_level(&db.pool, "all").await;
+    start(&db.pool, "f", json!({})).await;
+    assert_eq!(
+        events.types(&db.pool).await,
+        "run:started, step:failed strict, run:failed"
+    );
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
 async fn a_cascade_tells_of_each_step_once_in_the_order_of_the_definition() {
     let (db, worker) = database_with(&[
         step("z").when_exhausted("skip-cascade"),

@@ -1,6 +1,7 @@
 //! The SQL functions, through SQL only: one module per function, and the races between them.
 
 mod add_step;
+mod any_flow;
 mod claim_tasks;
 mod clock;
 mod complete_task;

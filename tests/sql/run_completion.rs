@@ -214,3 +214,47 @@ async fn a_mixed_flow_ends_the_same_in_any_order_with_retries_on_the_way() {
         assert_invariants(&db.pool).await;
     }
 }
+
+#[tokio::test]
+async fn each_end_is_stamped_once_and_after_what_it_follows() {
+    let (db, worker) = database_with(&[
+        step("a"),
+        step("b").deps(&["a"]).when_exhausted("skip"),
+        step("c").deps(&["b"]),
+    ])
+    .await;
+    let completed = start(&db.pool, "f", json!({})).await;
+    complete(&db.pool, &claim_one(&db.pool, worker).await, json!(1)).await;
+    fail_for_good(&db.pool, &claim_one(&db.pool, worker).await, "x").await;
+    complete(&db.pool, &claim_one(&db.pool, worker).await, json!(1)).await;
+    let failed = start(&db.pool, "f", json!({})).await;
+    fail_for_good(&db.pool, &claim_one(&db.pool, worker).await, "x").await;
+
+    let stamps = "select stamp from (
+            select -1 as position, started_at, completed_at, failed_at, null::timestamptz as skipped_at
+            from pgflow.runs where run_id = $1
+            union all
+            select d.step_index, s.started_at, s.completed_at, s.failed_at, s.skipped_at
+            from pgflow.step_states s join pgflow.steps d using (flow_slug, step_slug) where s.run_id = $1
+        ) s
+        cross join lateral (values ('started', started_at), ('completed', completed_at), ('failed', failed_at), ('skipped', skipped_at))
+            as x (stamp, at)
+        where at is not null
+        order by at, position desc";
+    for (run_id, expected) in [
+        // The run, `a`; `a`, `b`; `b`, `c`; `c`, the run.
+        (
+            completed,
+            "started started completed started skipped started completed completed",
+        ),
+        (failed, "started started failed failed"),
+    ] {
+        let stamps: Vec<String> = sqlx::query_scalar(stamps)
+            .bind(run_id)
+            .fetch_all(&db.pool)
+            .await
+            .expect("stamps can be read");
+        assert_eq!(stamps.join(" "), expected);
+    }
+    assert_invariants(&db.pool).await;
+}

@@ -41,7 +41,7 @@ impl OrderTotals {
 async fn a_new_worker_finishes_the_runs_of_a_database_populated_at_level_1() {
     let db = TestDb::blank().await;
     let migrator = Migrator::new();
-    migrator.clone().up_to(1).run(&db.pool).await.unwrap();
+    migrator.up_to(1).run(&db.pool).await.unwrap();
     sqlx::raw_sql(POPULATED_AT_LEVEL_1)
         .execute(&db.pool)
         .await
@@ -56,7 +56,7 @@ async fn a_new_worker_finishes_the_runs_of_a_database_populated_at_level_1() {
         .start(&db.pool)
         .await
         .unwrap();
-    eventually(Duration::from_secs(60), "every run ends", async || {
+    eventually(Duration::from_mins(1), "every run ends", async || {
         let started = ends(&db.pool).await;
         started
             .iter()

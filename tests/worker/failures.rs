@@ -43,7 +43,7 @@ impl Trouble {
                     token.cancelled().await;
                     probe.note("told to stop");
                 });
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
             "unserialisable" => {
                 output.insert(vec![1], String::new());

@@ -1,5 +1,7 @@
 //! Flows of every form run to their end.
 
+use std::time::Duration;
+
 use pgflow::client::{Client, StepStatus};
 use pgflow::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,27 @@ async fn a_chain() {
     assert_eq!(output.describe, "1 (1) became 22");
     worker.stop().await.unwrap();
     assert_invariants(&database.pool).await;
+}
+
+#[tokio::test]
+async fn a_step_that_becomes_ready_needs_no_poll() {
+    let database = TestDb::new().await;
+    start::<chain::Chain>(&database.pool, 0)
+        .await
+        .stop()
+        .await
+        .unwrap();
+    let run = Client::new(database.pool.clone())
+        .start::<chain::Chain>(&1)
+        .await
+        .unwrap();
+    let worker = FlowWorker::<chain::Chain>::with_state(1)
+        .poll_interval(Duration::from_hours(1))
+        .start(&database.pool)
+        .await
+        .unwrap();
+    run.wait().timeout(DEADLINE).await.unwrap();
+    worker.stop().await.unwrap();
 }
 
 mod diamond {

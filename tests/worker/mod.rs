@@ -4,6 +4,7 @@ mod connections;
 mod failures;
 mod fatal;
 mod happy;
+mod logs;
 mod probe;
 mod shared_queue;
 mod shutdown;

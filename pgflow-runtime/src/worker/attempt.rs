@@ -57,7 +57,7 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
     let result = match AssertUnwindSafe(call).catch_unwind().await {
         Ok(Ok(result)) => {
             dropped.disarm();
-            result.and_then(check_size)
+            result.and_then(|output| check_size(output, MAX_OUTPUT))
         }
         Ok(Err(_elapsed)) => Err(StepError::from(format!(
             "the attempt timed out after {} s; raise the step's `timeout`, or do less in one task",
@@ -97,13 +97,13 @@ async fn call(
     }
 }
 
-fn check_size(output: Box<RawValue>) -> Result<Box<RawValue>, StepError> {
+fn check_size(output: Box<RawValue>, most: usize) -> Result<Box<RawValue>, StepError> {
     let size = output.get().len();
-    if size <= MAX_OUTPUT {
+    if size <= most {
         return Ok(output);
     }
     Err(StepError::permanent(format!(
-        "the step's output has {size} bytes, Postgres can store {MAX_OUTPUT}; keep large data elsewhere and return where it lies"
+        "the step's output has {size} bytes, Postgres can store {most}; keep large data elsewhere and return where it lies"
     )))
 }
 
@@ -129,3 +129,6 @@ fn failure(error: &StepError, claimed: &ClaimedTask) -> Failure {
         retryable,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,8 @@ mod options;
 mod recorder;
 mod serve;
 mod shutdown;
+#[cfg(test)]
+mod testing;
 mod wakeup;
 
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc, time::Duration};

@@ -134,6 +134,23 @@ async fn a_message_of_an_ended_task_is_archived() {
 }
 
 #[tokio::test]
+async fn a_message_whose_step_or_run_was_ended_by_hand_is_archived() {
+    for ended in [
+        "update pgflow.runs set status = 'failed', failed_at = now()",
+        "update pgflow.step_states set status = 'failed', failed_at = clock_timestamp()",
+    ] {
+        let db = TestDb::new().await;
+        define(&db.pool, "orders", &[step("a")]).await;
+        let id = start(&db.pool, "orders", json!({})).await;
+        let worker = worker(&db.pool, "orders").await;
+        sqlx::query(ended).execute(&db.pool).await.expect("ended");
+        assert!(claim(&db.pool, worker, 1).await.is_empty());
+        assert_eq!(archived(&db.pool, "orders").await, [1]);
+        assert_eq!(task(&db.pool, id, "a").await.attempts_count, 0);
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_is_in_the_archive_already_leaves_the_queue_all_the_same() {
     let db = TestDb::new().await;
     run_with_every_ending(&db.pool).await;

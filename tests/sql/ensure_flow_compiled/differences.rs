@@ -104,6 +104,21 @@ async fn the_order_of_dependencies_does_not_count() {
 }
 
 #[tokio::test]
+async fn a_flow_whose_options_were_tuned_in_the_database_is_still_verified() {
+    let db = TestDb::new().await;
+    answer(&db.pool, &stored()).await;
+    for tuned in ["a", "b"] {
+        sqlx::query("update pgflow.steps set opt_timeout = 9 where step_slug = $1")
+            .bind(tuned)
+            .execute(&db.pool)
+            .await
+            .expect("tuned");
+    }
+    assert_eq!(answer(&db.pool, &stored()).await, verified());
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
 async fn options_are_reported_and_not_applied() {
     let db = TestDb::new().await;
     answer(&db.pool, &[step("a").timeout(9), step("b").start_delay(1)]).await;

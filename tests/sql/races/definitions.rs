@@ -102,6 +102,33 @@ async fn of_two_flows_that_want_one_queue_name_the_second_is_refused() {
     assert_invariants(&db.pool).await;
 }
 
+#[tokio::test]
+async fn of_two_flows_created_at_once_with_one_queue_name_the_second_is_refused() {
+    let db = TestDb::new().await;
+    let mut first = db.pool.begin().await.expect("a first session");
+    sqlx::query("select pgflow.create_flow('orders')")
+        .execute(&mut *first)
+        .await
+        .expect("created");
+    let second = until_blocked(&db.pool, |mut second| async move {
+        sqlx::query("select pgflow.create_flow('Orders')")
+            .execute(&mut *second)
+            .await
+            .map(drop)
+    })
+    .await;
+    first.commit().await.expect("committed");
+    assert_eq!(
+        raised(second.await.expect("answered")),
+        "PF006: flow \"Orders\" differs from flow \"orders\" only in case"
+    );
+    assert_eq!(
+        flows_and_queues(&db.pool).await,
+        (one("orders"), one("orders"))
+    );
+    assert_invariants(&db.pool).await;
+}
+
 /// What each of 16 starts at once answered, and how often.
 async fn sixteen_starts(pool: &PgPool, flows: [&'static str; 2]) -> BTreeMap<String, usize> {
     let mut starts = JoinSet::new();

@@ -1,0 +1,125 @@
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::*;
+use crate::worker::testing::{Act, claimed, output, shared};
+
+async fn run_with(act: Option<Act>) -> Finished {
+    run(&shared(act, 1), 0, claimed(2)).await
+}
+
+async fn failure(act: Option<Act>) -> Failure {
+    run_with(act).await.result.expect_err("the attempt fails")
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_output_is_handed_on_with_the_attempt_that_it_speaks_for() {
+    let start = Instant::now();
+    let finished = run_with(Some(|_| Box::pin(async { Ok(output()) }))).await;
+    assert_eq!(finished.result.expect("an output").get(), "\"output\"");
+    assert_eq!(finished.key.attempt, 2);
+    assert_eq!(finished.key.step_slug, "act");
+    assert_eq!(finished.current_until - start, Duration::from_secs(90));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_has_its_timeout_and_no_more() {
+    let in_time: Act = |_| {
+        Box::pin(async {
+            sleep(Duration::from_millis(59_900)).await;
+            Ok(output())
+        })
+    };
+    assert!(run_with(Some(in_time)).await.result.is_ok());
+    let start = Instant::now();
+    let failure = failure(Some(|_| Box::pin(std::future::pending()))).await;
+    assert_eq!(start.elapsed().as_secs(), 60);
+    assert!(
+        failure
+            .message
+            .starts_with("the attempt timed out after 60 s;"),
+        "{}",
+        failure.message
+    );
+    assert!(failure.retryable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn panics_are_caught_wherever_they_happen() {
+    struct PanicsWhenDropped;
+    impl Drop for PanicsWhenDropped {
+        fn drop(&mut self) {
+            panic!("while dropping");
+        }
+    }
+
+    let acts: [(Act, &str); 4] = [
+        (
+            |_| panic!("before the first await"),
+            "before the first await",
+        ),
+        (
+            |attempt| Box::pin(async move { panic!("attempt {attempt}") }),
+            "attempt 2",
+        ),
+        (
+            |_| Box::pin(async { std::panic::panic_any(7) }),
+            "the panic has no message",
+        ),
+        (
+            |_| {
+                Box::pin(async {
+                    let _guard = PanicsWhenDropped;
+                    std::future::pending().await
+                })
+            },
+            "while dropping",
+        ),
+    ];
+    for (act, message) in acts {
+        let failure = failure(Some(act)).await;
+        assert_eq!(failure.message, format!("the handler panicked: {message}"));
+        assert!(failure.retryable);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_says_how_to_go_on() {
+    let later = failure(Some(|_| {
+        Box::pin(async { Err(StepError::retry_after(Duration::from_secs(7), "busy")) })
+    }))
+    .await;
+    assert_eq!((later.retry_delay, later.retryable), (Some(7), true));
+    let never = failure(Some(|_| {
+        Box::pin(async { Err(StepError::permanent("gone")) })
+    }))
+    .await;
+    assert_eq!((never.retry_delay, never.retryable), (None, false));
+    assert_eq!(never.message, "gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_without_handler_fails_for_good() {
+    let failure = failure(None).await;
+    assert!(
+        failure.message.contains("step `act` has no handler"),
+        "{}",
+        failure.message
+    );
+    assert!(!failure.retryable);
+}
+
+#[test]
+fn an_output_that_postgres_can_not_store_is_refused() {
+    let size = output().get().len();
+    assert!(check_size(output(), size).is_ok());
+    let error = check_size(output(), size - 1).expect_err("too large");
+    assert!(error.is_permanent());
+    assert!(
+        error
+            .message()
+            .contains("has 8 bytes, Postgres can store 7;"),
+        "{error}"
+    );
+}

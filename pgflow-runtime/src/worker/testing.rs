@@ -1,0 +1,105 @@
+//! A worker without a database, for the tests of its parts.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::Utc;
+use pgflow_definition::{
+    Condition, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind,
+    StepOptions,
+};
+use serde_json::value::{RawValue, to_raw_value};
+use sqlx::postgres::PgPoolOptions;
+use uuid::Uuid;
+
+use super::{Shared, WorkerOptions, handlers::Handlers, shutdown::Stop, wakeup::Wakeup};
+use crate::{
+    flow::{BoxFuture, StepError, Task},
+    sql::claim::ClaimedTask,
+};
+
+/// What the handler of the only step does.
+pub(crate) type Act = fn(attempt: i32) -> BoxFuture<'static, Result<Box<RawValue>, StepError>>;
+
+const STEP: StepDefinition<'static> = StepDefinition {
+    slug: "act",
+    kind: StepKind::Single,
+    depends_on: &[],
+    options: StepOptions {
+        max_attempts: None,
+        base_delay: None,
+        timeout: None,
+        start_delay: None,
+    },
+    condition: Condition {
+        required: None,
+        forbidden: None,
+    },
+    when_unmet: SkipMode::Skip,
+    when_exhausted: SkipMode::Fail,
+    needs_flow_input: false,
+};
+
+const DEFINITION: FlowDefinition<'static> = FlowDefinition {
+    slug: "play",
+    queue_mode: QueueMode::Flow,
+    options: FlowOptions {
+        max_attempts: None,
+        base_delay: None,
+        timeout: None,
+    },
+    steps: &[STEP],
+};
+
+struct Play(Option<Act>);
+
+impl Handlers for Play {
+    fn definition(&self) -> &'static FlowDefinition<'static> {
+        &DEFINITION
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: usize,
+        task: &'a Task<'a>,
+    ) -> Option<BoxFuture<'a, Result<Box<RawValue>, StepError>>> {
+        self.0.map(|act| act(task.ctx().attempt()))
+    }
+}
+
+/// A worker of a flow with one step, whose handler does as it is told.
+pub(crate) fn shared(act: Option<Act>, concurrency: usize) -> Arc<Shared> {
+    let mut options = WorkerOptions::new("play");
+    options.concurrency = concurrency;
+    Arc::new(Shared {
+        pool: PgPoolOptions::new()
+            .connect_lazy("postgres://nobody@127.0.0.1:1/none")
+            .expect("a valid URL"),
+        worker_id: Uuid::nil(),
+        queue_name: "play".to_owned(),
+        handlers: Arc::new(Play(act)),
+        options,
+        wakeup: Wakeup::default(),
+        stop: Stop::default(),
+    })
+}
+
+/// The nth attempt of three.
+pub(crate) fn claimed(attempt: i32) -> ClaimedTask {
+    ClaimedTask {
+        run_id: Uuid::nil(),
+        step_slug: "act".to_owned(),
+        task_index: 0,
+        attempt,
+        max_attempts: 3,
+        timeout: Duration::from_secs(60),
+        message_id: 1,
+        read_count: 1,
+        enqueued_at: Utc::now(),
+        input: output(),
+        flow_input: None,
+    }
+}
+
+pub(crate) fn output() -> Box<RawValue> {
+    to_raw_value("output").expect("JSON")
+}

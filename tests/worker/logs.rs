@@ -1,0 +1,130 @@
+//! What workers log.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use pgflow::client::Client;
+use pgflow::prelude::*;
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::{DEADLINE, start};
+use crate::support::TestDb;
+
+/// Says something, and fails once.
+struct Talk;
+
+#[flow(input = String, base_delay = "1s")]
+impl Talk {
+    #[step]
+    async fn say(input: &str, ctx: &StepContext) -> StepResult<String> {
+        tracing::info!("the handler speaks");
+        if ctx.attempt() == 1 {
+            Err("the line is busy")?;
+        }
+        Ok(format!("{input} and more"))
+    }
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    /// The one line that has the text.
+    fn line(&self, text: &str) -> String {
+        let all = self.all();
+        let mut lines = all.lines().filter(|line| line.contains(text));
+        let line = lines
+            .next()
+            .unwrap_or_else(|| panic!("no line has {text:?} in:\n{all}"));
+        assert_eq!(lines.next(), None);
+        line.to_owned()
+    }
+
+    fn all(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(text)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+// One thread, so that the test's own subscriber sees everything.
+#[tokio::test]
+async fn every_event_says_which_worker_and_which_attempt() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(lines.clone())
+        .with_ansi(false)
+        .without_time()
+        .with_env_filter("debug")
+        .finish();
+    // With a single subscriber in the process, an event that another test's thread meets first is switched off for good.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let database = TestDb::new().await;
+    let worker = start::<Talk>(&database.pool, ()).await;
+    let worker_id = worker.worker_id();
+    let client = Client::new(database.pool.clone());
+    let run = client.start::<Talk>(&"hunter2".to_owned()).await.unwrap();
+    assert_eq!(
+        run.wait().timeout(DEADLINE).await.unwrap().say,
+        "hunter2 and more"
+    );
+    worker.stop().await.unwrap();
+
+    let in_worker = format!("pgflow.worker{{flow=\"talk\" queue=\"talk\" worker_id={worker_id}}}");
+    let started = lines.line("worker started");
+    assert!(started.contains("INFO"), "{started}");
+    for part in [
+        "flow=\"talk\"",
+        "queue=\"talk\"",
+        "function=\"talk\"",
+        "concurrency=10",
+        "definition=\"compiled\"",
+    ] {
+        assert!(started.contains(part), "{part} in {started}");
+    }
+    let in_task = format!(
+        "pgflow.task{{run_id={} step=\"say\" task_index=0 attempt=1}}",
+        run.run_id()
+    );
+    let failed = lines.line("attempt failed");
+    assert!(
+        failed.contains(&format!("WARN {in_worker}:{in_task}")),
+        "{failed}"
+    );
+    assert!(failed.contains("the line is busy"), "{failed}");
+    let spoke = lines.all();
+    let mut spoke = spoke
+        .lines()
+        .filter(|line| line.contains("the handler speaks"));
+    assert!(
+        spoke
+            .next()
+            .unwrap()
+            .contains(&format!("INFO {in_worker}:{in_task}"))
+    );
+    assert!(spoke.next().unwrap().contains("attempt=2}"));
+    let stopped = lines.line("worker stopped");
+    assert!(stopped.contains(&format!("INFO {in_worker}")), "{stopped}");
+    // Neither inputs nor outputs.
+    assert!(!lines.all().contains("hunter2"), "{}", lines.all());
+}
