@@ -1,11 +1,12 @@
 //! How workers stop, and what becomes of their tasks.
 
-use std::{process::Command, time::Duration};
+use std::{process::Command, sync::Arc, time::Duration};
 
 use pgflow::client::{Client, RunHandle};
 use pgflow::prelude::*;
 use pgflow::worker::{WorkerError, WorkerHandle};
 use sqlx::PgPool;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -98,6 +99,64 @@ async fn a_handler_that_outlasts_the_shutdown_timeout_is_dropped_and_its_attempt
     let task = task(&case.database.pool, case.run.run_id(), Step::Wait).await;
     assert_eq!((task.status.as_str(), task.attempts), ("started", 1));
     assert!(is_marked_stopped(&case.database.pool, worker_id).await);
+}
+
+mod blocking {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    };
+
+    use super::*;
+
+    pub(super) const BLOCKS: u8 = 1;
+    const LET_GO: u8 = 2;
+
+    pub(super) struct LetGo(pub(super) Arc<AtomicU8>);
+
+    impl Drop for LetGo {
+        fn drop(&mut self) {
+            self.0.store(LET_GO, Ordering::SeqCst);
+        }
+    }
+
+    /// A step that blocks its thread until the test ends that.
+    pub(super) struct Blocking;
+
+    #[flow(input = (), state = Arc<AtomicU8>)]
+    impl Blocking {
+        #[step]
+        async fn block(state: &Arc<AtomicU8>) -> StepResult<()> {
+            state.store(BLOCKS, Ordering::SeqCst);
+            while state.load(Ordering::SeqCst) != LET_GO {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_handler_that_blocks_its_thread_does_not_hold_the_shutdown_up() {
+    use std::sync::atomic::{AtomicU8, Ordering};
+    let database = TestDb::new().await;
+    let state = Arc::new(AtomicU8::new(0));
+    // Also when the test fails: its runtime waits for the thread.
+    let _let_go = blocking::LetGo(Arc::clone(&state));
+    let worker = worker::<blocking::Blocking>(Arc::clone(&state))
+        .shutdown_timeout(Duration::ZERO)
+        .start(&database.pool)
+        .await
+        .unwrap();
+    Client::new(database.pool.clone())
+        .start::<blocking::Blocking>(&())
+        .await
+        .unwrap();
+    eventually(DEADLINE, "the handler blocks", async || {
+        (state.load(Ordering::SeqCst) == blocking::BLOCKS).then_some(())
+    })
+    .await;
+    timeout(DEADLINE, worker.stop()).await.unwrap().unwrap();
 }
 
 #[tokio::test]

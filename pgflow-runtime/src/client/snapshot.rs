@@ -230,7 +230,7 @@ impl<F> Clone for RunSnapshot<F> {
 
 impl<F> fmt::Debug for RunSnapshot<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Outputs may be large, and secret.
+        // Outputs may be large.
         let steps = self.steps.iter().map(|step| (&step.step_slug, step.status));
         f.debug_struct("RunSnapshot")
             .field("run_id", &self.run.run_id)

@@ -49,10 +49,10 @@ pub(crate) async fn start(
     if !problems.is_empty() {
         return Err(StartupError::InvalidOptions { problems });
     }
+    let mut connection = pool.acquire().await.map_err(StartupError::Connect)?;
     if options.migrate {
         migrate::migrate(pool).await?;
     }
-    let mut connection = pool.acquire().await.map_err(StartupError::Connect)?;
     ready(pool, &mut connection).await?;
     register(&mut connection, &plan, &options.function_name).await
 }

@@ -23,6 +23,8 @@ use crate::sql::claim::ClaimedTask;
 
 /// How long a free slot waits for others.
 const GATHER: Duration = Duration::from_millis(2);
+/// How long handlers that are dropped may take for that.
+const ABORT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(crate) struct Executor {
@@ -54,13 +56,8 @@ impl Executor {
             while self.running.len() >= concurrency {
                 self.join_next().await;
             }
-            let others = async {
-                while !self.running.is_empty() {
-                    self.join_next().await;
-                }
-            };
             // Either way there is a slot.
-            let _ = timeout(GATHER, others).await;
+            let _ = timeout(GATHER, self.all_ended()).await;
         }
         concurrency - self.running.len()
     }
@@ -68,6 +65,12 @@ impl Executor {
     fn reap(&mut self) {
         while let Some(ended) = self.running.try_join_next() {
             check(ended);
+        }
+    }
+
+    async fn all_ended(&mut self) {
+        while !self.running.is_empty() {
+            self.join_next().await;
         }
     }
 
@@ -104,17 +107,19 @@ impl Executor {
 
     /// Lets running attempts end until the deadline, then drops those that still run.
     pub(crate) async fn drain(mut self, deadline: Instant) {
-        let all_ended = async {
-            while !self.running.is_empty() {
-                self.join_next().await;
-            }
-        };
-        if timeout_at(deadline, all_ended).await.is_err() {
+        if timeout_at(deadline, self.all_ended()).await.is_err() {
             warn!(
                 tasks = self.running.len(),
                 "handlers still ran at the end of the shutdown timeout and were dropped; stall recovery will repeat their tasks"
             );
-            self.running.shutdown().await;
+            self.running.abort_all();
+            // A handler that blocks its thread can't be dropped before it awaits, and must not hold the shutdown up.
+            if timeout(ABORT, self.all_ended()).await.is_err() {
+                warn!(
+                    tasks = self.running.len(),
+                    "handlers block their threads and could not be dropped; use `tokio::task::spawn_blocking` in them"
+                );
+            }
         }
     }
 }

@@ -8,6 +8,14 @@
 //! decides what is ready; the worker only executes. Handlers run at least once per task, state changes happen exactly once: an attempt
 //! that is no longer the current one changes nothing.
 //!
+//! Handlers are async functions: one that blocks its thread can be neither timed out nor dropped, and holds up whatever shares the
+//! thread. Long computations and blocking calls belong into `tokio::task::spawn_blocking`.
+//!
+//! # How soon
+//!
+//! A step that becomes ready through this worker's own completions is claimed at once. Everything else (new runs, retries, what other
+//! workers made ready) is found at the next look into the queue, at the latest after [`poll_interval`](FlowWorker::poll_interval).
+//!
 //! # Connections
 //!
 //! A worker uses the pool that it is given, for three calls at a time at most: a claim, a batch of outputs, and a failure or

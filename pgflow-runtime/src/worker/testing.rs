@@ -91,7 +91,7 @@ pub(crate) fn claimed(attempt: i32) -> ClaimedTask {
         task_index: 0,
         attempt,
         max_attempts: 3,
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
         message_id: 1,
         read_count: 1,
         enqueued_at: Utc::now(),
