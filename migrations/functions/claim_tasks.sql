@@ -107,7 +107,7 @@ begin
         from (
             select c.id, c.class from unnest(v_ids, v_classes) as c (id, class) where c.class like 'unsupported%' order by c.id limit 1
         ) u
-        where w.function_name = v_worker.function_name;
+        where w.function_name = v_worker.function_name and w.enabled;
         return query
         select
             'unsupported', null::uuid, null::text, null::int, null::int, null::int, null::int,

@@ -87,6 +87,32 @@ async fn a_message_without_a_task_is_fatal() {
 }
 
 #[tokio::test]
+async fn the_first_reason_for_disabling_a_function_is_kept() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let worker = worker(&db.pool, "orders").await;
+    let first = send(&db.pool, "orders", json!({})).await;
+    refused(&db.pool, worker).await;
+    let disabled = function(&db.pool, FUNCTION).await;
+    assert!(
+        disabled
+            .2
+            .as_ref()
+            .is_some_and(|r| r.contains(&format!("message {first}:")))
+    );
+
+    sqlx::query("select pgmq.delete('orders', $1::bigint)")
+        .bind(first)
+        .execute(&db.pool)
+        .await
+        .expect("deleted");
+    send(&db.pool, "orders", json!({})).await;
+    refused(&db.pool, worker).await;
+    assert_eq!(function(&db.pool, FUNCTION).await, disabled);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
 async fn a_fatal_claim_changes_nothing_but_that_its_function_is_disabled() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("each").map()]).await;
