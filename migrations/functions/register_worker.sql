@@ -26,7 +26,7 @@ begin
         raise exception 'worker function "%" is disabled since %: %', v_function.function_name, v_function.disabled_at,
             coalesce(v_function.disabled_reason, 'no reason was given') using
             errcode = 'PF007',
-            hint = 'Deal with the reason, then enable it again.';
+            hint = 'Deal with the reason, then call pgflow.enable_worker_function.';
     end if;
     if not exists (select from pgflow.flows f where f.flow_slug = register_worker.flow_slug) then
         raise exception 'flow "%" is not defined in this database', register_worker.flow_slug using errcode = 'PF001';

@@ -71,12 +71,12 @@ fn describe(details: &RunDetails) -> Result<String, Failure> {
     if details.steps.is_empty() {
         text.push_str("\nno steps");
     } else {
-        write!(text, "\n{}", steps(&details.steps))?;
+        write!(text, "\n{}", steps(&details.steps, run.ended_at.is_some()))?;
     }
     Ok(text)
 }
 
-fn steps(steps: &[StepDetails]) -> String {
+fn steps(steps: &[StepDetails], run_has_ended: bool) -> String {
     let mut rows = table(&[
         "STEP",
         "TYPE",
@@ -101,21 +101,22 @@ fn steps(steps: &[StepDetails]) -> String {
             step.tasks.completed.to_string(),
             step.tasks.failed.to_string(),
             took.unwrap_or_default(),
-            table::short(&note(step), 80),
+            table::short(&note(step, run_has_ended), 80),
         ]);
     }
     table::text(&rows)
 }
 
 /// What the counts don't say.
-fn note(step: &StepDetails) -> String {
+fn note(step: &StepDetails, run_has_ended: bool) -> String {
     let given_up = step.tasks.skipped + step.tasks.cancelled;
     let parts = [
         step.skip_reason
             .as_ref()
             .map(|reason| reason.replace('_', " ")),
         (given_up > 0).then(|| format!("{given_up} given up")),
-        (step.status == "created" && step.remaining_deps > 0)
+        (step.status == "created" && run_has_ended).then(|| "never started".to_owned()),
+        (step.status == "created" && !run_has_ended && step.remaining_deps > 0)
             .then(|| waits_for(step.remaining_deps)),
         step.error_message.clone(),
     ];

@@ -106,10 +106,31 @@ impl<'s> Flow<'s> {
         steps.filter(|(_, step)| step.same_variant.is_none())
     }
 
-    /// Whether no step depends on this one: its output is a part of the flow's.
+    /// Whether no step depends on this one: its output is a part of the flow's. Edges of a cycle, reported elsewhere, don't count, so that
+    /// code that uses the output goes on compiling.
     pub(crate) fn is_leaf(&self, index: usize) -> bool {
-        let mut edges = self.steps.iter().flat_map(|step| &step.edges);
-        !edges.any(|edge| edge.meant() == Some(index))
+        let mut steps = self.steps.iter().enumerate();
+        !steps.any(|(dependent, step)| {
+            let mut edges = step.edges.iter();
+            edges.any(|edge| edge.meant() == Some(index)) && !self.waits_for(index, dependent)
+        })
+    }
+
+    /// Whether a step depends on another one, directly or by way of others.
+    fn waits_for(&self, step: usize, other: usize) -> bool {
+        let mut seen = vec![false; self.steps.len()];
+        let mut ahead = vec![step];
+        while let Some(next) = ahead.pop() {
+            for dependency in self.steps[next].edges.iter().filter_map(Edge::meant) {
+                if dependency == other {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[dependency], true) {
+                    ahead.push(dependency);
+                }
+            }
+        }
+        false
     }
 
     /// The type that dependents take: a map step is stored element by element and read as a list.

@@ -86,8 +86,8 @@ impl StepArgs {
             "start_delay" => self.start_delay = Some(value::duration(key, input)?),
             "if" => self.required = Some(Pattern::parse(key, input, errors)?),
             "if_not" => self.forbidden = Some(Pattern::parse(key, input, errors)?),
-            "when_unmet" => self.when_unmet = Some(value::mode(key, input)?),
-            "when_exhausted" => self.when_exhausted = Some(value::mode(key, input)?),
+            "when_unmet" => self.when_unmet = Some(value::mode(key, input, errors)?),
+            "when_exhausted" => self.when_exhausted = Some(value::mode(key, input, errors)?),
             other => unreachable!("`{other}` is not in the list of keys"),
         }
         Ok(())

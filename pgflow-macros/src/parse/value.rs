@@ -144,7 +144,12 @@ fn duration_literal(key: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> 
     }
 }
 
-pub(super) fn mode(key: &Ident, input: ParseStream<'_>) -> syn::Result<SkipMode> {
+/// A mode. One that is misspelled is reported, and then taken as meant.
+pub(super) fn mode(
+    key: &Ident,
+    input: ParseStream<'_>,
+    errors: &mut Errors,
+) -> syn::Result<SkipMode> {
     const MODES: [SkipMode; 3] = [SkipMode::Fail, SkipMode::Skip, SkipMode::SkipCascade];
     const TAKES: &str = "takes \"fail\", \"skip\" or \"skip-cascade\"";
     equals(key, input, "\"skip\"")?;
@@ -152,19 +157,26 @@ pub(super) fn mode(key: &Ident, input: ParseStream<'_>) -> syn::Result<SkipMode>
         .parse()
         .map_err(|error| syn::Error::new(error.span(), format!("`{key}` {TAKES}")))?;
     let word = literal.value();
-    MODES
-        .into_iter()
-        .find(|mode| mode.as_str() == word)
-        .ok_or_else(|| {
-            let help = match nearest(&word, MODES.map(SkipMode::as_str)) {
-                Some(mode) => format!("did you mean \"{mode}\"?"),
-                None => format!("it {TAKES}"),
-            };
-            syn::Error::new(
-                literal.span(),
-                format!("`{key}` has no mode \"{word}\"\n\nhelp: {help}"),
-            )
-        })
+    let named = |word: &str| MODES.into_iter().find(|mode| mode.as_str() == word);
+    if let Some(mode) = named(&word) {
+        return Ok(mode);
+    }
+    let meant = nearest(&word, MODES.map(SkipMode::as_str));
+    let help = meant.map_or_else(
+        || format!("it {TAKES}"),
+        |mode| format!("did you mean \"{mode}\"?"),
+    );
+    let error = syn::Error::new(
+        literal.span(),
+        format!("`{key}` has no mode \"{word}\"\n\nhelp: {help}"),
+    );
+    match meant.and_then(named) {
+        Some(mode) => {
+            errors.push(error);
+            Ok(mode)
+        }
+        None => Err(error),
+    }
 }
 
 /// `[a, b]`. A name that is written in another way is reported, and then taken as meant.

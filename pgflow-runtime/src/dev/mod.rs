@@ -125,6 +125,8 @@ impl DevDatabase {
             // PGSSLMODE may ask for TLS, which a socket neither has nor needs.
             options = options.ssl_mode(PgSslMode::Disable);
         }
+        // A pool goes on trying, and in the end says only that its time was up; one connection says why it failed, at once.
+        PgConnection::connect_with(&options).await?.close().await?;
         PgPool::connect_with(options).await
     }
 

@@ -43,7 +43,7 @@ impl<F: Flow<Queues = QueuePerStep>> StepQueued for F {}
 #[diagnostic::on_unimplemented(
     message = "flow `{F}` has a queue per step, so `FlowWorker` can't run it",
     label = "this flow is declared `with_step_queues`",
-    note = "run one `StepWorker::<{F}>::new(step)` per step, or remove `with_step_queues` from its `#[flow(..)]`"
+    note = "remove `with_step_queues` from its `#[flow(..)]`; workers for single steps come with a later version"
 )]
 #[doc(hidden)]
 pub trait RunByFlowWorker<F> {}

@@ -124,9 +124,9 @@ impl fmt::Display for FunctionDisabled {
         }
         write!(
             f,
-            " ({}); deal with the reason, then run `pgflow workers enable {}`",
+            " ({}); deal with the reason, then run `select pgflow.enable_worker_function('{}')`",
             self.reason.as_deref().unwrap_or("no reason was given"),
-            self.function_name
+            self.function_name.replace('\'', "''")
         )
     }
 }

@@ -135,6 +135,6 @@ fn a_disabled_function_says_since_when_why_and_what_to_do() {
     assert_eq!(
         disabled.to_string(),
         "worker function `audit` is disabled since 1970-01-01 00:00:00 UTC (unsupported work); \
-         deal with the reason, then run `pgflow workers enable audit`"
+         deal with the reason, then run `select pgflow.enable_worker_function('audit')`"
     );
 }
