@@ -15,6 +15,7 @@ pub use pgflow_runtime::{
     },
     inspect,
     migrate::{self, migrate},
+    sql::{CallError, Refusal, RefusalCode},
     startup::{self, StartupError},
     worker::{self, FlowWorker, WorkerError, WorkerHandle},
 };

@@ -101,6 +101,27 @@ async fn a_disabled_function_stays_disabled_when_it_is_tracked_again() {
 }
 
 #[tokio::test]
+async fn a_disabled_function_is_enabled_by_name() {
+    let db = TestDb::new().await;
+    track(&db.pool, Some("process")).await.expect("tracked");
+    sqlx::query("update pgflow.worker_functions set enabled = false, disabled_at = now(), disabled_reason = 'fenced'")
+        .execute(&db.pool)
+        .await
+        .expect("disabled");
+    for _ in 0..2 {
+        sqlx::query("select pgflow.enable_worker_function('f')")
+            .execute(&db.pool)
+            .await
+            .expect("enabled, or enabled already");
+        assert_eq!(function(&db.pool).await, ("process".to_owned(), true));
+    }
+    let unknown = sqlx::query("select pgflow.enable_worker_function('g')")
+        .execute(&db.pool)
+        .await;
+    assert_eq!(raised(unknown), "PF001: worker function \"g\" is not known");
+}
+
+#[tokio::test]
 async fn a_start_mode_is_process_or_http() {
     let db = TestDb::new().await;
     assert_eq!(

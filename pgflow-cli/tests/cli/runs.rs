@@ -115,7 +115,7 @@ fn a_failed_run_shows_why_and_exits_with_5() {
         ran.stdout.contains("error    ") && ran.stdout.contains("out of numbers"),
         "{ran:?}"
     );
-    assert!(ran.stdout.contains("waits for 1 step\n"), "{ran:?}");
+    assert!(ran.stdout.contains("never started\n"), "{ran:?}");
     assert_eq!(database.pgflow(&["run", FAILED, "--json"]).code, 5);
 }
 

@@ -39,8 +39,8 @@ mod url;
 #[cfg(unix)]
 mod user;
 
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use sqlx::{Connection, PgConnection, PgPool};
 
 use crate::migrate::migrate;
 use crate::sql::environment::mark_local;
