@@ -70,6 +70,23 @@ async fn a_step_that_becomes_ready_needs_no_poll() {
     worker.stop().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_run_that_this_process_starts_needs_no_poll() {
+    let database = TestDb::new().await;
+    let worker = FlowWorker::<chain::Chain>::with_state(1)
+        .poll_interval(Duration::from_hours(1))
+        .start(&database.pool)
+        .await
+        .unwrap();
+    let client = Client::new(database.pool.clone());
+    // The worker sleeps before the second run at the latest.
+    for _ in 0..2 {
+        let run = client.start::<chain::Chain>(&1).await.unwrap();
+        run.wait().timeout(DEADLINE).await.unwrap();
+    }
+    worker.stop().await.unwrap();
+}
+
 mod diamond {
     use super::*;
 

@@ -32,7 +32,7 @@ pub use snapshot::{RunSnapshot, RunStatus, SkipReason, StepSnapshot, StepStatus,
 pub use start::StartFlow;
 pub use wait::Wait;
 
-use crate::flow::Flow;
+use crate::{flow::Flow, worker::wake_flow};
 
 /// Starts runs of any flow and finds them again. Cheap to clone.
 #[derive(Clone)]
@@ -46,9 +46,10 @@ impl Client {
         Self { pool }
     }
 
-    /// Starts a run.
+    /// Starts a run. A worker of the flow in this process looks for it at once, others within their poll interval.
     pub async fn start<F: Flow>(&self, input: &F::Input) -> Result<RunHandle<F>, ClientError> {
         let run_id = F::start(&self.pool, input).await?;
+        wake_flow(F::DEFINITION.slug);
         Ok(self.run(run_id))
     }
 
@@ -60,6 +61,7 @@ impl Client {
         input: &F::Input,
     ) -> Result<RunHandle<F>, ClientError> {
         F::start_with_id(&self.pool, run_id, input).await?;
+        wake_flow(F::DEFINITION.slug);
         Ok(self.run(run_id))
     }
 

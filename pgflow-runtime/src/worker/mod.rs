@@ -62,6 +62,7 @@ pub use options::OptionProblem;
 
 pub(crate) use options::WorkerOptions;
 pub(crate) use serve::Shared;
+pub(crate) use wakeup::wake_flow;
 
 use crate::{
     flow::{BoxFuture, Flow, RunByFlowWorker, StateOf},
@@ -232,7 +233,7 @@ impl<F> FlowWorker<F> {
             queue_name: registered.queue_name,
             handlers: self.handlers,
             options: self.options,
-            wakeup: wakeup::Wakeup::default(),
+            wakeup: wakeup::Wakeup::of_flow(definition.slug),
             stop: Stop::default(),
         };
         Ok((Arc::new(shared), span))

@@ -1,6 +1,9 @@
 //! Wakes a claimer that sleeps.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use tokio::{sync::Notify, time::timeout};
@@ -13,7 +16,29 @@ pub(crate) struct Wakeup {
     hint: Arc<Notify>,
 }
 
+/// The claimers of this process, with the flow that each serves.
+static CLAIMERS: Mutex<Vec<(&'static str, Weak<Notify>)>> = Mutex::new(Vec::new());
+
+/// Wakes the claimers of this process that serve a flow, on whichever database: a run of it was started here.
+pub(crate) fn wake_flow(flow: &str) {
+    // A list is as good as it was before a panic; nothing under this lock panics anyway.
+    let claimers = CLAIMERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_flow = claimers.iter().filter(|(served, _)| *served == flow);
+    for hint in of_flow.filter_map(|(_, hint)| hint.upgrade()) {
+        hint.notify_one();
+    }
+}
+
 impl Wakeup {
+    /// One that [`wake_flow`] reaches.
+    pub(crate) fn of_flow(flow: &'static str) -> Self {
+        let wakeup = Self::default();
+        let mut claimers = CLAIMERS.lock().unwrap_or_else(PoisonError::into_inner);
+        claimers.retain(|(_, hint)| hint.strong_count() > 0);
+        claimers.push((flow, Arc::downgrade(&wakeup.hint)));
+        wakeup
+    }
+
     /// Wakes the claimer, or keeps it from falling asleep the next time.
     pub(crate) fn wake(&self) {
         self.hint.notify_one();
@@ -73,6 +98,17 @@ mod tests {
             slept(&wakeup).await > Duration::ZERO,
             "one hint, however often it was given"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_started_run_wakes_the_claimers_of_its_flow() {
+        let (first, second) = (Wakeup::of_flow("started"), Wakeup::of_flow("started"));
+        let other = Wakeup::of_flow("not_started");
+        drop(Wakeup::of_flow("started"));
+        wake_flow("started");
+        assert_eq!(slept(&first).await, Duration::ZERO);
+        assert_eq!(slept(&second).await, Duration::ZERO);
+        assert!(slept(&other).await > Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
