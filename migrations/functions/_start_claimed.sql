@@ -28,15 +28,21 @@ begin
     into v_run_ids, v_slugs, v_indexes, v_messages, v_hidden
     from (
         select t.run_id, t.step_slug, t.task_index, t.message_id, coalesce(d.opt_timeout, f.opt_timeout) as timeout
-        from pgflow.step_tasks t
+        from unnest(_start_claimed.message_ids) as m (id)
+        -- The limit keeps this a look-up per message, however long the queue is: see claim_tasks.
+        cross join lateral (
+            select k.flow_slug, k.run_id, k.step_slug, k.task_index, k.message_id
+            from pgflow.step_tasks k
+            where k.queue_name = v_queue and k.message_id = m.id and k.status = 'queued'
+            limit 1
+            for no key update skip locked
+        ) t
         join pgflow.runs r on r.run_id = t.run_id
         join pgflow.step_states s on s.run_id = t.run_id and s.step_slug = t.step_slug
         join pgflow.flows f on f.flow_slug = t.flow_slug
         join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
-        where t.queue_name = v_queue and t.message_id = any (_start_claimed.message_ids)
-            and t.status = 'queued' and r.status = 'started' and s.status = 'started'
+        where r.status = 'started' and s.status = 'started'
         order by t.run_id, t.step_slug, t.task_index
-        for no key update of t skip locked
     ) x;
     if v_messages is null then
         return;

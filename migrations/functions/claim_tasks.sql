@@ -61,14 +61,17 @@ begin
     end if;
 
     -- Empty, not NULL, when all are locked by others: `<> all (NULL)` would let each of them pass.
-    select coalesce(array_agg(x.message_id), '{}') into v_locked
-    from (
-        select t.message_id
-        from pgflow.step_tasks t
-        where t.queue_name = v_worker.queue_name and t.message_id = any (v_ids)
-        order by t.run_id, t.step_slug, t.task_index
+    -- Each message is looked up by itself, here and below: as a plain join, with statistics from when the queue was short, the planner
+    -- reads the whole backlog instead. The limit keeps it from doing so.
+    select coalesce(array_agg(t.message_id), '{}') into v_locked
+    from unnest(v_ids) as m (id)
+    cross join lateral (
+        select x.message_id
+        from pgflow.step_tasks x
+        where x.queue_name = v_worker.queue_name and x.message_id = m.id
+        limit 1
         for no key update skip locked
-    ) x;
+    ) t;
 
     select
         array_agg(
@@ -94,7 +97,9 @@ begin
         )
     into v_classes, v_deadlines
     from unnest(v_ids, v_bodies) with ordinality as m (id, body, n)
-    left join pgflow.step_tasks t on t.queue_name = v_worker.queue_name and t.message_id = m.id
+    left join lateral (
+        select * from pgflow.step_tasks x where x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1
+    ) t on true
     left join pgflow.runs r on r.run_id = t.run_id
     left join pgflow.step_states s on s.run_id = t.run_id and s.step_slug = t.step_slug
     left join pgflow.flows f on f.flow_slug = t.flow_slug

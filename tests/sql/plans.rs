@@ -4,7 +4,7 @@ use serde_json::json;
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 
-use crate::support::flows::{claim_one, complete, fail, start, step};
+use crate::support::flows::{claim, claim_one, complete, fail, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::{claim_all, database_with, fail_for_good, of_step, requeue};
 
@@ -58,6 +58,35 @@ async fn rows_and_messages_are_found_through_indexes() {
     complete(&mut *session, &other, json!(1)).await;
     requeue(&mut *session).await;
     assert_eq!(sequential_scans(&mut session).await, []);
+    session.commit().await.expect("the work is kept");
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_claim_and_its_completion_read_their_own_tasks_and_not_the_backlog() {
+    let (db, worker) = database_with(&[step("each").map()]).await;
+    // Statistics from when the queue was short, as they are whenever it fills quickly.
+    start(&db.pool, "f", json!([1, 2])).await;
+    sqlx::query("analyze")
+        .execute(&db.pool)
+        .await
+        .expect("statistics can be taken");
+    start(&db.pool, "f", json!(vec![1; 3000])).await;
+
+    let mut session = db.pool.begin().await.expect("a session");
+    let tasks = claim(&mut *session, worker, 10).await;
+    assert_eq!(tasks.len(), 10);
+    for task in &tasks {
+        complete(&mut *session, task, json!(1)).await;
+    }
+    let read: Vec<(String, i64)> = sqlx::query_as(
+        "select relname::text, (coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint from pg_stat_xact_user_tables
+         where schemaname in ('pgflow', 'pgmq') and coalesce(idx_tup_fetch, 0) + seq_tup_read > 1000",
+    )
+    .fetch_all(&mut *session)
+    .await
+    .expect("statistics can be read");
+    assert_eq!(read, [], "rows read of a table");
     session.commit().await.expect("the work is kept");
     assert_invariants(&db.pool).await;
 }
