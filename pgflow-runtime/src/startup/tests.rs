@@ -1,29 +1,14 @@
 use chrono::DateTime;
-use pgflow_definition::{
-    Condition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind, StepOptions,
-};
+use pgflow_definition::StepDefinition;
 use serde_json::from_value;
 use sqlx::postgres::PgPoolOptions;
 
 use super::*;
+use crate::worker::testing;
 
 const STEP: StepDefinition<'static> = StepDefinition {
     slug: "parse",
-    kind: StepKind::Single,
-    depends_on: &[],
-    options: StepOptions {
-        max_attempts: None,
-        base_delay: None,
-        timeout: None,
-        start_delay: None,
-    },
-    condition: Condition {
-        required: None,
-        forbidden: None,
-    },
-    when_unmet: SkipMode::Skip,
-    when_exhausted: SkipMode::Fail,
-    needs_flow_input: false,
+    ..testing::STEP
 };
 
 fn definition(
@@ -32,13 +17,8 @@ fn definition(
 ) -> FlowDefinition<'static> {
     FlowDefinition {
         slug,
-        queue_mode: QueueMode::Flow,
-        options: FlowOptions {
-            max_attempts: None,
-            base_delay: None,
-            timeout: None,
-        },
         steps,
+        ..testing::DEFINITION
     }
 }
 

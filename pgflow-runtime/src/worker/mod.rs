@@ -47,7 +47,7 @@ mod recorder;
 mod serve;
 mod shutdown;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod wakeup;
 
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc, time::Duration};

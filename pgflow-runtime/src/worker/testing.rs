@@ -20,7 +20,8 @@ use crate::{
 /// What the handler of the only step does.
 pub(crate) type Act = fn(attempt: i32) -> BoxFuture<'static, Result<Box<RawValue>, StepError>>;
 
-const STEP: StepDefinition<'static> = StepDefinition {
+/// A single step without options.
+pub(crate) const STEP: StepDefinition<'static> = StepDefinition {
     slug: "act",
     kind: StepKind::Single,
     depends_on: &[],
@@ -39,7 +40,8 @@ const STEP: StepDefinition<'static> = StepDefinition {
     needs_flow_input: false,
 };
 
-const DEFINITION: FlowDefinition<'static> = FlowDefinition {
+/// A flow of that step alone.
+pub(crate) const DEFINITION: FlowDefinition<'static> = FlowDefinition {
     slug: "play",
     queue_mode: QueueMode::Flow,
     options: FlowOptions {
