@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgflow::client::{Client, ClientError, RunError, RunStatus, SkipReason, StepStatus};
+use pgflow::client::{Client, ClientError, RunError, RunHandle, RunStatus, SkipReason, StepStatus};
 use pgflow::worker::{FlowWorker, WorkerHandle};
 use serde_json::json;
 use sqlx::PgPool;
@@ -71,18 +71,17 @@ async fn start(pool: &PgPool) -> WorkerHandle {
         .unwrap()
 }
 
+async fn ordered(client: &Client, gift: bool) -> RunHandle<Order> {
+    let input = Input { amount: 1, gift };
+    client.start::<Order>(&input).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_completed_run_has_a_typed_output_and_typed_states() {
     let database = TestDb::new().await;
     let worker = start(&database.pool).await;
     let client = Client::new(database.pool.clone());
-    let run = client
-        .start::<Order>(&Input {
-            amount: 1,
-            gift: false,
-        })
-        .await
-        .unwrap();
+    let run = ordered(&client, false).await;
     let expected = OrderOutput {
         ship: 2,
         wrap: None,
@@ -162,13 +161,7 @@ async fn waiting_ends_at_the_timeout_and_the_run_goes_on() {
     let database = TestDb::new().await;
     start(&database.pool).await.stop().await.unwrap();
     let client = Client::new(database.pool.clone());
-    let run = client
-        .start::<Order>(&Input {
-            amount: 1,
-            gift: true,
-        })
-        .await
-        .unwrap();
+    let run = ordered(&client, true).await;
     let timeout = Duration::from_millis(200);
     let error = run.wait().timeout(timeout).await.unwrap_err();
     assert!(
@@ -206,13 +199,7 @@ async fn a_run_of_another_flow_is_recognised() {
     let database = TestDb::new().await;
     start(&database.pool).await.stop().await.unwrap();
     let client = Client::new(database.pool.clone());
-    let run = client
-        .start::<Order>(&Input {
-            amount: 1,
-            gift: true,
-        })
-        .await
-        .unwrap();
+    let run = ordered(&client, true).await;
     let mistaken = client.run::<Other>(run.run_id());
     let error = mistaken.wait().await.map(|_| ()).unwrap_err().to_string();
     assert!(
@@ -236,13 +223,7 @@ async fn an_output_of_another_type_says_where() {
     let database = TestDb::new().await;
     start(&database.pool).await.stop().await.unwrap();
     let client = Client::new(database.pool.clone());
-    let run = client
-        .start::<Order>(&Input {
-            amount: 1,
-            gift: false,
-        })
-        .await
-        .unwrap();
+    let run = ordered(&client, false).await;
     // As a worker of another build would.
     sqlx::query("update pgflow.runs set status = 'completed', completed_at = now(), remaining_steps = 0, output = $1")
         .bind(json!({"ship": "hunter2"}))
@@ -271,13 +252,7 @@ async fn a_wait_outlives_its_connections() {
         .unwrap();
     worker.shutdown();
     worker.join().await.unwrap();
-    let run = Client::new(pool.clone())
-        .start::<Order>(&Input {
-            amount: 1,
-            gift: false,
-        })
-        .await
-        .unwrap();
+    let run = ordered(&Client::new(pool.clone()), false).await;
     let waiting = tokio::spawn(run.wait().timeout(DEADLINE).into_future());
     for _ in 0..5 {
         let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'caller' and datname = current_database()";

@@ -6,7 +6,7 @@ use pgflow::client::{Client, StepStatus};
 use pgflow::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{DEADLINE, start};
+use super::{DEADLINE, define, start};
 use crate::support::{TestDb, invariants::assert_invariants};
 
 mod chain {
@@ -52,11 +52,7 @@ async fn a_chain() {
 #[tokio::test]
 async fn a_step_that_becomes_ready_needs_no_poll() {
     let database = TestDb::new().await;
-    start::<chain::Chain>(&database.pool, 0)
-        .await
-        .stop()
-        .await
-        .unwrap();
+    define::<chain::Chain>(&database.pool, 0).await;
     let run = Client::new(database.pool.clone())
         .start::<chain::Chain>(&1)
         .await

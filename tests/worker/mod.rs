@@ -43,6 +43,15 @@ where
         .expect("the worker starts")
 }
 
+/// Stores the flow's definition: a worker of it starts, and stops.
+async fn define<F>(pool: &PgPool, state: F::State)
+where
+    F: Flow<Queues = OneQueue>,
+{
+    let worker = start::<F>(pool, state).await;
+    worker.stop().await.expect("the worker stops");
+}
+
 /// What a task's row says that tests ask for.
 #[derive(Debug, PartialEq, Eq)]
 struct TaskRow {

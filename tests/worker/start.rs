@@ -6,7 +6,7 @@ use pgflow_runtime::migrate::{Migrator, NotReadyError};
 use sqlx::PgPool;
 use tokio::task::JoinSet;
 
-use super::worker;
+use super::{define, worker};
 use crate::support::TestDb;
 
 mod first {
@@ -166,20 +166,8 @@ async fn many_may_start_at_once() {
 #[tokio::test]
 async fn other_options_are_no_mismatch_and_change_nothing() {
     let database = TestDb::new().await;
-    worker::<First>(())
-        .start(&database.pool)
-        .await
-        .unwrap()
-        .stop()
-        .await
-        .unwrap();
-    worker::<Tuned>(())
-        .start(&database.pool)
-        .await
-        .unwrap()
-        .stop()
-        .await
-        .unwrap();
+    define::<First>(&database.pool, ()).await;
+    define::<Tuned>(&database.pool, ()).await;
     let options: (i32, i32) =
         sqlx::query_as("select opt_timeout, opt_max_attempts from pgflow.flows")
             .fetch_one(&database.pool)
@@ -191,13 +179,7 @@ async fn other_options_are_no_mismatch_and_change_nothing() {
 #[tokio::test]
 async fn a_changed_shape_is_refused_with_its_differences() {
     let database = TestDb::new().await;
-    worker::<First>(())
-        .start(&database.pool)
-        .await
-        .unwrap()
-        .stop()
-        .await
-        .unwrap();
+    define::<First>(&database.pool, ()).await;
     let error = refused::<Changed>(&database.pool).await;
     let StartupError::ShapeMismatch(mismatch) = &error else {
         panic!("{error}");
@@ -209,13 +191,7 @@ async fn a_changed_shape_is_refused_with_its_differences() {
 #[tokio::test]
 async fn other_routes_are_refused() {
     let database = TestDb::new().await;
-    worker::<First>(())
-        .start(&database.pool)
-        .await
-        .unwrap()
-        .stop()
-        .await
-        .unwrap();
+    define::<First>(&database.pool, ()).await;
     sqlx::raw_sql("update pgflow.steps set queue_name = 'elsewhere' where step_slug = 'report'")
         .execute(&database.pool)
         .await
