@@ -4,7 +4,7 @@
 -- Locks: needs the runs' rows; takes step states. Callers: start_flow, complete_tasks, _exhaust_task.
 create or replace function pgflow._advance_runs(run_ids uuid[]) returns boolean
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

@@ -3,7 +3,7 @@
 -- Locks: queue rows, blocking. Task rows come first. Callers: complete_tasks, fail_task, claim_tasks, _fail_run, _skip_steps.
 create or replace function pgflow._archive_messages(queue_names text[], message_ids bigint[]) returns int
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -2,7 +2,7 @@
 -- Locks: none. Callers: create_flow, add_step.
 create or replace function pgflow._assert_options(what text, max_attempts int, base_delay int, timeout int, start_delay int) returns void
 language plpgsql immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     if max_attempts < 1 then

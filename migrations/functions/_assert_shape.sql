@@ -2,7 +2,7 @@
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._assert_shape(flow_slug text, shape jsonb) returns void
 language plpgsql immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_step jsonb;

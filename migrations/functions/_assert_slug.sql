@@ -2,7 +2,7 @@
 -- Locks: none. Callers: create_flow, add_step, ensure_flow_compiled.
 create or replace function pgflow._assert_slug(what text, slug text) returns void
 language plpgsql immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     if not pgflow.is_valid_slug(slug) then

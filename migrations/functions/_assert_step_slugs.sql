@@ -3,7 +3,7 @@
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._assert_step_slugs(flow_slug text, shape jsonb) returns void
 language plpgsql immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_slugs text[] := array(select e ->> 'slug' from jsonb_array_elements(shape -> 'steps') with ordinality as x (e, n) order by n);

@@ -5,7 +5,7 @@
 -- Locks: needs the definition lock. Callers: create_flow, ensure_flow_compiled.
 create or replace function pgflow._claim_queue_name(flow_slug text, queue_name text, owned boolean) returns void
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -2,7 +2,7 @@
 -- Locks: needs the runs' rows; takes step states. Callers: _advance_runs.
 create or replace function pgflow._complete_taskless_steps(run_ids uuid[]) returns int
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

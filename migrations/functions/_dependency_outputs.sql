@@ -2,7 +2,7 @@
 -- Locks: none. Callers: _resolve_conditions, _start_claimed.
 create or replace function pgflow._dependency_outputs(flow_slug text, run_id uuid, step_slug text) returns jsonb
 language plpgsql stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

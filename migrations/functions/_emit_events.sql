@@ -6,7 +6,7 @@
 -- Callers: start_flow, _start_ready_steps, _settle_steps, _finish_runs, _fail_run.
 create or replace function pgflow._emit_events(event_types text[], run_ids uuid[], step_slugs text[]) returns void
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -2,7 +2,7 @@
 -- Locks: none. Callers: _emit_events.
 create or replace function pgflow._event_payload(event_type text, run_id uuid, step_slug text) returns jsonb
 language plpgsql stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

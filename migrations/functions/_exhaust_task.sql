@@ -4,7 +4,7 @@
 -- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: fail_task, requeue_stalled_tasks.
 create or replace function pgflow._exhaust_task(run_id uuid, step_slug text, task_index int, error_message text) returns boolean
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

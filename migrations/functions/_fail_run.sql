@@ -11,7 +11,7 @@ create or replace function pgflow._fail_run(
     output jsonb default null
 ) returns void
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -2,7 +2,7 @@
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._flow_shape(flow_slug text) returns jsonb
 language plpgsql stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

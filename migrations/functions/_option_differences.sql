@@ -2,7 +2,7 @@
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._option_differences(flow_slug text, shape jsonb) returns text[]
 language plpgsql stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

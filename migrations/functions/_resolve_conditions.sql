@@ -5,7 +5,7 @@
 -- Locks: needs the runs' rows; takes step states. Callers: _advance_runs.
 create or replace function pgflow._resolve_conditions(run_ids uuid[]) returns int
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -2,7 +2,7 @@
 -- Locks: none. Callers: fail_task.
 create or replace function pgflow._retry_delay(base_delay int, attempts int) returns int
 language plpgsql immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     -- 2^17 seconds are more than a day: a larger exponent changes nothing and would only overflow.

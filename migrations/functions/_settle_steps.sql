@@ -4,7 +4,7 @@
 -- Locks: needs the runs' rows; takes the dependents' step states. Callers: complete_tasks, _complete_taskless_steps, _skip_steps.
 create or replace function pgflow._settle_steps(run_ids uuid[], step_slugs text[], event_type text) returns void
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

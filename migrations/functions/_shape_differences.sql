@@ -3,7 +3,7 @@
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._shape_differences(sent jsonb, stored jsonb) returns text[]
 language plpgsql stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_lines text[] := '{}';

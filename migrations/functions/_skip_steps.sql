@@ -4,7 +4,7 @@
 -- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: _resolve_conditions, _exhaust_task.
 create or replace function pgflow._skip_steps(run_id uuid, step_slug text, reason text, error_message text, cascade boolean) returns int
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

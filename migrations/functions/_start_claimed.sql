@@ -9,7 +9,7 @@ create or replace function pgflow._start_claimed(worker_id uuid, queue_name text
     message_id bigint, started_at timestamptz, input jsonb, flow_input jsonb
 )
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

@@ -3,7 +3,7 @@
 -- Locks: needs the runs' rows; takes step states; new tasks and messages are nobody else's yet. Callers: _advance_runs.
 create or replace function pgflow._start_ready_steps(run_ids uuid[]) returns void
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

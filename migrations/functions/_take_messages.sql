@@ -3,7 +3,7 @@
 -- Locks: queue rows that the caller's task locks stand for. Callers: _start_claimed, claim_tasks.
 create or replace function pgflow._take_messages(queue_name text, message_ids bigint[], seconds int[], counted boolean) returns int
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_count int;

@@ -18,7 +18,8 @@ create or replace function pgflow.add_step(
     when_exhausted text default 'fail'
 ) returns setof pgflow.steps
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -15,7 +15,8 @@ create or replace function pgflow.claim_tasks(worker_id uuid, max_tasks int) ret
     queue_name text, reason text
 )
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$

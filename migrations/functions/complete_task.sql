@@ -9,7 +9,8 @@ create or replace function pgflow.complete_task(
     attempt int default null
 ) returns setof pgflow.step_tasks
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
 #variable_conflict use_column

@@ -14,7 +14,8 @@ create or replace function pgflow.complete_tasks(
     outputs jsonb[]
 ) returns table (item int, outcome text, made_ready boolean)
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$

@@ -8,7 +8,8 @@ create or replace function pgflow.create_flow(
     timeout int default null
 ) returns setof pgflow.flows
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -3,7 +3,7 @@
 -- Locks: the function's row. Callers: operators.
 create or replace function pgflow.enable_worker_function(function_name text) returns void
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

@@ -10,7 +10,8 @@ create or replace function pgflow.ensure_flow_compiled(
     route_map jsonb default null
 ) returns jsonb
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -1,5 +1,6 @@
 -- An attempt failed. With attempts left (and `retryable`) the task is queued again after a delay: `retry_delay` seconds when
--- given, else base_delay * 2^attempts. Otherwise its step's when_exhausted decides. Returns the task's row as it is now.
+-- given, else base_delay * 2^attempts. Otherwise, or when its message is gone and no worker could see a retry, its step's when_exhausted
+-- decides. Returns the task's row as it is now.
 -- A late report (the run, step or task is no longer started, or another attempt is the current one) changes nothing.
 -- Raises PF003 (unknown task), PF009 (a retry_delay that is negative, not finite or too long).
 -- Locks: run, step state, task, queue row. Callers: workers, SQL users.
@@ -13,7 +14,8 @@ create or replace function pgflow.fail_task(
     retryable boolean default true
 ) returns setof pgflow.step_tasks
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
@@ -27,6 +29,7 @@ declare
     v_task pgflow.step_tasks;
     v_max_attempts int;
     v_base_delay int;
+    v_is_retried boolean := false;
     v_count int;
 begin
     -- Infinity and NaN are above every bound.
@@ -65,23 +68,24 @@ begin
     where f.flow_slug = v_task.flow_slug and d.step_slug = v_slug;
 
     if coalesce(retryable, true) and v_task.attempts_count < v_max_attempts then
-        update pgflow.step_tasks t
-        set status = 'queued', started_at = null, error_message = fail_task.error_message
-        where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = v_index;
         select count(*) into v_count
         from pgflow.set_vt_batch(
             v_task.queue_name,
             array[v_task.message_id],
             array[coalesce(ceil(retry_delay)::int, pgflow._retry_delay(v_base_delay, v_task.attempts_count))]
         );
-        if v_count <> 1 then
-            raise exception 'task "%" [%] of run % is to be retried, but its message % is gone from queue "%"', v_slug, v_index, v_run_id,
-                v_task.message_id, v_task.queue_name using
-                errcode = 'PF012',
-                hint = 'Somebody removed it from the queue. Fail the task with retryable => false.';
-        end if;
+        v_is_retried := v_count = 1;
+    end if;
+    if v_is_retried then
+        update pgflow.step_tasks t
+        set status = 'queued', started_at = null, error_message = fail_task.error_message
+        where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = v_index;
     else
-        perform pgflow._exhaust_task(v_run_id, v_slug, v_index, coalesce(fail_task.error_message, 'failed without a message'));
+        perform pgflow._exhaust_task(
+            v_run_id, v_slug, v_index,
+            coalesce(fail_task.error_message, 'failed without a message')
+                || case when v_count = 0 then format(' (not retried: its message is gone from queue "%s")', v_task.queue_name) else '' end
+        );
     end if;
 
     return query

@@ -2,7 +2,7 @@
 -- Locks: none. Callers: clients.
 create or replace function pgflow.get_run_with_states(run_id uuid) returns jsonb
 language plpgsql stable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

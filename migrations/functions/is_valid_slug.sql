@@ -2,7 +2,7 @@
 -- Locks: none. Callers: _assert_slug, anyone.
 create or replace function pgflow.is_valid_slug(slug text) returns boolean
 language sql immutable parallel safe
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
     select coalesce(
         slug ~ '^[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?$' and slug !~ '__' and length(slug) <= 128 and slug <> 'run',

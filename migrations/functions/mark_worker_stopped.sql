@@ -2,7 +2,8 @@
 -- Locks: the worker's row. Callers: workers.
 create or replace function pgflow.mark_worker_stopped(worker_id uuid) returns void
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

@@ -10,7 +10,8 @@ create or replace function pgflow.register_worker(
     flow_input_steps text[]
 ) returns void
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

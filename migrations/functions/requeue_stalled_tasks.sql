@@ -1,11 +1,12 @@
 -- Recovers tasks whose worker died: started longer ago than their effective timeout + 30 s, in a step and run that still run. They are queued
 -- again and visible at once, at most 3 times; after that, or when its message is gone, the task is out of attempts and its step's
 -- when_exhausted decides, so no run hangs for ever. Returns how many were queued again. One call at a time does the work, the others
--- return 0 at once; a call takes at most 1,000 tasks.
+-- return 0 at once; a call takes at most 1,000 tasks. A task that can't be ended is warned about, and does not keep the others.
 -- Locks: advisory (0x7067666c, 2) and runs, step states, tasks, skipping what somebody else holds; queue rows. Callers: workers, pg_cron.
 create or replace function pgflow.requeue_stalled_tasks() returns int
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
 #variable_conflict use_column
@@ -83,18 +84,24 @@ begin
         where t.status = 'started'
         order by t.run_id, t.step_slug, t.task_index
     loop
-        -- An earlier task of this list may have failed the run, or skipped the step.
-        update pgflow.step_tasks t
-        set permanently_stalled_at = clock_timestamp()
-        where t.run_id = v_task.run_id and t.step_slug = v_task.step_slug and t.task_index = v_task.task_index and t.status = 'started';
-        continue when not found;
-        perform pgflow._exhaust_task(
-            v_task.run_id, v_task.step_slug, v_task.task_index,
-            case
-                when v_task.requeued_count < 3 then format('stalled, and its message is gone from queue "%s"', v_task.queue_name)
-                else 'stalled: its workers died 4 times, or never answered'
-            end
-        );
+        begin
+            -- An earlier task of this list may have failed the run, or skipped the step.
+            update pgflow.step_tasks t
+            set permanently_stalled_at = clock_timestamp()
+            where t.run_id = v_task.run_id and t.step_slug = v_task.step_slug and t.task_index = v_task.task_index and t.status = 'started';
+            continue when not found;
+            perform pgflow._exhaust_task(
+                v_task.run_id, v_task.step_slug, v_task.task_index,
+                case
+                    when v_task.requeued_count < 3 then format('stalled, and its message is gone from queue "%s"', v_task.queue_name)
+                    else 'stalled: its workers died 4 times, or never answered'
+                end
+            );
+        exception when others then
+            -- One run whose rows contradict each other must not keep all the others from being recovered.
+            raise warning 'stalled task "%" [%] of run % could not be ended: % (%)',
+                v_task.step_slug, v_task.task_index, v_task.run_id, sqlerrm, sqlstate;
+        end;
     end loop;
     return v_requeued;
 end

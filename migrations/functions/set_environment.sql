@@ -3,7 +3,7 @@
 -- Locks: the installation row. Callers: the development database, operators.
 create or replace function pgflow.set_environment(environment text) returns void
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

@@ -3,7 +3,7 @@
 -- Locks: queue rows, blocking. Task rows come first. Callers: fail_task, release_tasks, requeue_stalled_tasks, workers.
 create or replace function pgflow.set_vt_batch(queue_name text, msg_ids bigint[], vt_offsets int[]) returns setof bigint
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

@@ -1,9 +1,10 @@
 -- Starts a run. The same run_id again returns the run that exists and changes nothing.
 -- Raises PF001 (unknown flow), PF005 (no input, or not the array that a root map needs), PF009 (run_id used by another flow).
--- Locks: the new run only. Callers: clients, SQL users.
+-- Locks: the flow's row (shared), the new run. Callers: clients, SQL users.
 create or replace function pgflow.start_flow(flow_slug text, input jsonb, run_id uuid default null) returns setof pgflow.runs
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
@@ -30,15 +31,17 @@ begin
         end if;
     end if;
 
-    select count(*), min(s.step_slug) filter (where s.step_type = 'map' and s.deps_count = 0)
-    into v_steps, v_root_map
-    from pgflow.steps s
-    where s.flow_slug = v_flow;
-    if v_steps = 0 and not exists (select from pgflow.flows f where f.flow_slug = v_flow) then
+    -- Held to the end, so that the flow can't be deleted meanwhile: the new run refers to it.
+    perform from pgflow.flows f where f.flow_slug = v_flow for key share;
+    if not found then
         raise exception 'flow "%" is not defined in this database', v_flow using
             errcode = 'PF001',
             hint = 'Check the slug; a worker of the flow stores its definition when it starts.';
     end if;
+    select count(*), min(s.step_slug) filter (where s.step_type = 'map' and s.deps_count = 0)
+    into v_steps, v_root_map
+    from pgflow.steps s
+    where s.flow_slug = v_flow;
     if v_input is null then
         raise exception 'flow "%" was given no input', v_flow using
             errcode = 'PF005',

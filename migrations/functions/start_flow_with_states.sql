@@ -2,7 +2,8 @@
 -- Raises and locks as start_flow. Callers: clients.
 create or replace function pgflow.start_flow_with_states(flow_slug text, input jsonb, run_id uuid default null) returns jsonb
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

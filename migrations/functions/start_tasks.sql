@@ -11,7 +11,8 @@ create or replace function pgflow.start_tasks(
     step_slug text default null
 ) returns setof pgflow.step_task_record
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
 #variable_conflict use_column

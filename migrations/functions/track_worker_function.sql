@@ -4,7 +4,8 @@
 -- Locks: the function's row. Callers: workers at startup.
 create or replace function pgflow.track_worker_function(function_name text, start_mode text default 'process') returns void
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

@@ -3,7 +3,8 @@
 -- Locks: the worker's row. Callers: workers, every 5 s.
 create or replace function pgflow.worker_heartbeat(worker_id uuid) returns boolean
 language plpgsql
-set search_path = ''
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -105,11 +105,12 @@ async fn stall(pool: &PgPool, task: Option<&Claimed>) {
 
 async fn give_back(pool: &PgPool, worker: Uuid, task: &Claimed) {
     let given_back =
-        sqlx::query("select pgflow.release_tasks($1, array[$2], array[$3], array[$4])")
+        sqlx::query("select pgflow.release_tasks($1, array[$2], array[$3], array[$4], array[$5])")
             .bind(worker)
             .bind(task.run_id)
             .bind(&task.step_slug)
             .bind(task.task_index)
+            .bind(task.attempt)
             .execute(pool)
             .await;
     given_back.expect("tasks can be given back");

@@ -9,16 +9,18 @@ use crate::support::flows::{
     Claimed, claim, claim_one, complete, define, fail, start, step, worker,
 };
 use crate::support::invariants::assert_invariants;
-use crate::support::rows::{messages, raised, task, tasks};
+use crate::support::rows::{messages, raised, run, task, tasks};
+use crate::support::runs::{age, requeue};
 
 async fn try_release(pool: &PgPool, worker: Uuid, tasks: &[Claimed]) -> sqlx::Result<i32> {
     sqlx::query_scalar(
-        "select pgflow.release_tasks(worker_id => $1, run_ids => $2, step_slugs => $3, task_indexes => $4)",
+        "select pgflow.release_tasks(worker_id => $1, run_ids => $2, step_slugs => $3, task_indexes => $4, attempts => $5)",
     )
     .bind(worker)
     .bind(tasks.iter().map(|task| task.run_id).collect::<Vec<_>>())
     .bind(tasks.iter().map(|task| task.step_slug.clone()).collect::<Vec<_>>())
     .bind(tasks.iter().map(|task| task.task_index).collect::<Vec<_>>())
+    .bind(tasks.iter().map(|task| task.attempt).collect::<Vec<_>>())
     .fetch_one(pool)
     .await
 }
@@ -152,9 +154,10 @@ async fn arrays_of_different_lengths_are_refused_and_nothing_is_nothing() {
     define(&db.pool, "orders", &[step("a")]).await;
     let worker = worker(&db.pool, "orders").await;
     for call in [
-        "select pgflow.release_tasks($1, array[gen_random_uuid()], array['a', 'b'], array[0])",
-        "select pgflow.release_tasks($1, array[gen_random_uuid()], array['a'], '{}')",
-        "select pgflow.release_tasks($1, array[gen_random_uuid()], null, array[0])",
+        "select pgflow.release_tasks($1, array[gen_random_uuid()], array['a', 'b'], array[0], array[1])",
+        "select pgflow.release_tasks($1, array[gen_random_uuid()], array['a'], '{}', array[1])",
+        "select pgflow.release_tasks($1, array[gen_random_uuid()], array['a'], array[0], '{}')",
+        "select pgflow.release_tasks($1, array[gen_random_uuid()], null, array[0], array[1])",
     ] {
         assert_eq!(
             raised(sqlx::query(call).bind(worker).execute(&db.pool).await),
@@ -166,21 +169,47 @@ async fn arrays_of_different_lengths_are_refused_and_nothing_is_nothing() {
 }
 
 #[tokio::test]
-async fn a_release_without_its_message_changes_nothing() {
+async fn a_task_without_its_message_stays_started_and_the_others_go_back() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("each").map()]).await;
     let id = start(&db.pool, "orders", json!([0, 1])).await;
     let worker = worker(&db.pool, "orders").await;
     let claimed = claim(&db.pool, worker, 2).await;
-    let before = tasks(&db.pool, id, "each").await;
     sqlx::query("delete from pgmq.q_orders where msg_id = $1")
         .bind(claimed[1].message_id)
         .execute(&db.pool)
         .await
         .expect("lost");
-    assert_eq!(
-        raised(try_release(&db.pool, worker, &claimed).await),
-        "PF012: queue \"orders\" lacks messages of tasks that a worker gives back"
-    );
-    assert_eq!(tasks(&db.pool, id, "each").await, before);
+    assert_eq!(release(&db.pool, worker, &claimed).await, 1);
+    let statuses: Vec<(String, i32)> = tasks(&db.pool, id, "each")
+        .await
+        .into_iter()
+        .map(|task| (task.status, task.attempts_count))
+        .collect();
+    let expected = [("queued".to_owned(), 0), ("started".to_owned(), 1)];
+    assert_eq!(statuses, expected);
+
+    // Recovery ends it, once it is overdue.
+    age(&db.pool, id, "each", 3600).await;
+    assert_eq!(requeue(&db.pool).await, 0);
+    assert_eq!(run(&db.pool, id).await.status, "failed");
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_no_longer_the_current_one_is_not_given_back() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let id = start(&db.pool, "orders", json!({})).await;
+    let worker = worker(&db.pool, "orders").await;
+    let first = claim_one(&db.pool, worker).await;
+    fail(&db.pool, &first, "again").await;
+    let second = claim_one(&db.pool, worker).await;
+
+    assert_eq!(release(&db.pool, worker, &[first]).await, 0);
+    let running = task(&db.pool, id, "a").await;
+    let now = (running.status.as_str(), running.attempts_count);
+    assert_eq!(now, ("started", 2));
+    assert_eq!(release(&db.pool, worker, &[second]).await, 1);
+    assert_invariants(&db.pool).await;
 }

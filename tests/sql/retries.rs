@@ -225,24 +225,25 @@ async fn an_attempt_that_is_not_retryable_exhausts_the_task_at_once() {
 }
 
 #[tokio::test]
-async fn a_retry_whose_message_is_gone_is_an_error_and_ends_as_not_retryable() {
-    let (db, worker) = database_with(&[step("a")]).await;
-    let run_id = start(&db.pool, "f", json!({})).await;
-    let claimed = claim_one(&db.pool, worker).await;
-    sqlx::query("select pgmq.delete('f', $1)")
-        .bind(claimed.message_id)
-        .execute(&db.pool)
-        .await
-        .expect("the message can be deleted");
-    assert_eq!(
-        raised(try_fail(&db.pool, &claimed, Failure::default()).await),
-        format!(
-            "PF012: task \"a\" [0] of run {run_id} is to be retried, but its message {} is gone from queue \"f\"",
-            claimed.message_id
-        )
-    );
-    assert_eq!(task_statuses(&db.pool, run_id, "a").await, "started");
-    fail_for_good(&db.pool, &claimed, "x").await;
-    assert_eq!(outline(&db.pool, run_id).await, "run failed, a failed");
-    assert_invariants(&db.pool).await;
+async fn a_retry_whose_message_is_gone_exhausts_the_task() {
+    for (mode, status) in [
+        ("fail", "run failed, a failed"),
+        ("skip", "run completed, a skipped: handler_failed"),
+    ] {
+        let (db, worker) = database_with(&[step("a").when_exhausted(mode)]).await;
+        let run_id = start(&db.pool, "f", json!({})).await;
+        let claimed = claim_one(&db.pool, worker).await;
+        sqlx::query("select pgmq.delete('f', $1)")
+            .bind(claimed.message_id)
+            .execute(&db.pool)
+            .await
+            .expect("the message can be deleted");
+        assert_eq!(fail(&db.pool, &claimed, "boom").await, "failed");
+        assert_eq!(outline(&db.pool, run_id).await, status);
+        assert_eq!(
+            task(&db.pool, run_id, "a").await.error_message.as_deref(),
+            Some("boom (not retried: its message is gone from queue \"f\")")
+        );
+        assert_invariants(&db.pool).await;
+    }
 }

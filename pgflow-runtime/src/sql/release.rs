@@ -14,13 +14,15 @@ pub(crate) async fn release_tasks(
     let run_ids: Vec<Uuid> = tasks.iter().map(|task| task.run_id).collect();
     let step_slugs: Vec<&str> = tasks.iter().map(|task| task.step_slug.as_str()).collect();
     let task_indexes: Vec<i32> = tasks.iter().map(|task| task.task_index).collect();
+    let attempts: Vec<i32> = tasks.iter().map(|task| task.attempt).collect();
     Ok(sqlx::query_scalar(
-        "select pgflow.release_tasks(worker_id => $1, run_ids => $2, step_slugs => $3, task_indexes => $4)",
+        "select pgflow.release_tasks(worker_id => $1, run_ids => $2, step_slugs => $3, task_indexes => $4, attempts => $5)",
     )
     .bind(worker_id)
     .bind(run_ids)
     .bind(step_slugs)
     .bind(task_indexes)
+    .bind(attempts)
     .fetch_one(executor)
     .await?)
 }

@@ -176,7 +176,7 @@ async fn giving_tasks_back_while_their_run_fails_is_no_deadlock() {
     let giver = task(&db.pool, id, "a").await.last_worker_id;
     let releasing = until_blocked(&db.pool, |mut second| async move {
         sqlx::query_scalar::<_, i32>(
-            "select pgflow.release_tasks($1, array[$2, $2], array['a', 'b'], array[0, 0])",
+            "select pgflow.release_tasks($1, array[$2, $2], array['a', 'b'], array[0, 0], array[1, 1])",
         )
         .bind(giver)
         .bind(id)

@@ -1,0 +1,57 @@
+-- Removes a flow for good: its runs, whatever their status, with all that belongs to them, its definition, and its queues with their
+-- messages. Its running workers are marked deprecated, so that they stop by themselves. Returns how many runs were removed.
+-- Only the exact slug will do. A queue that somebody has dropped already is no obstacle; one that another flow routes to stays.
+-- Raises PF001 (no flow has exactly this slug).
+-- Locks: definitions, the flow's row, workers, runs, tasks, step states, and at last the queues' tables. Callers: operators.
+create or replace function pgflow.delete_flow_and_data(flow_slug text) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    v_flow text := delete_flow_and_data.flow_slug;
+    v_similar text;
+    v_queue text;
+    v_count bigint;
+begin
+    perform pgflow._lock_definitions();
+    -- A run that is being started holds the row, too; one that comes later finds no flow.
+    perform from pgflow.flows f where f.flow_slug = v_flow for update;
+    if not found then
+        select f.flow_slug into v_similar from pgflow.flows f where lower(f.flow_slug) = lower(v_flow) limit 1;
+        raise exception 'flow "%" is not defined in this database; nothing was deleted', v_flow using
+            errcode = 'PF001',
+            hint = coalesce(format('There is a flow "%s": write it exactly so to delete it.', v_similar), 'Check the slug.');
+    end if;
+    update pgflow.workers w
+    set deprecated_at = clock_timestamp()
+    where w.flow_slug = v_flow and w.stopped_at is null and w.deprecated_at is null;
+
+    perform from (
+        select from pgflow.runs r where r.flow_slug = v_flow order by r.run_id for update
+    ) locked;
+    delete from pgflow.step_tasks t using pgflow.runs r where r.flow_slug = v_flow and t.run_id = r.run_id;
+    delete from pgflow.step_states s using pgflow.runs r where r.flow_slug = v_flow and s.run_id = r.run_id;
+    delete from pgflow.runs r where r.flow_slug = v_flow;
+    get diagnostics v_count = row_count;
+
+    for v_queue in
+        select m.queue_name::text
+        from pgmq.meta m
+        where lower(m.queue_name::text) in (
+            select s.queue_name from pgflow.steps s where s.flow_slug = v_flow
+            union
+            select lower(v_flow)
+        )
+            and not exists (select from pgflow.steps o where o.queue_name = lower(m.queue_name::text) and o.flow_slug <> v_flow)
+        order by m.queue_name::text
+    loop
+        perform pgmq.drop_queue(v_queue);
+    end loop;
+
+    delete from pgflow.deps d where d.flow_slug = v_flow;
+    delete from pgflow.steps s where s.flow_slug = v_flow;
+    delete from pgflow.flows f where f.flow_slug = v_flow;
+    return v_count;
+end
+$$;

@@ -1,0 +1,168 @@
+-- Says why a step of a run is not running, or that it is: one `reason` for programs and one `message` for people, with what they rest on.
+--   completed, skipped, failed     it has ended
+--   run_ended                      its run has ended before it
+--   waiting_for_dependencies       `waiting_for` names them
+--   not_advanced                   nothing holds it up, and it was not started: a fault, or rows changed by hand
+--   running                        a worker is at it: `running`, the longest first, 10 at most
+--   stalled                        its workers are past their time; recovery takes it
+--   message_missing                a waiting task's message is gone from its queue: no worker will ever see it
+--   start_delay, retry_delay       its next task can be read at `visible_at`
+--   no_worker                      nobody serves its queue: no live worker, or `disabled_reason`
+--   waiting_for_worker             a live worker will take it
+-- `tasks` counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat is newer than 6 seconds.
+-- Raises PF002 (unknown run), PF003 (unknown step).
+-- Locks: none. Callers: anyone.
+create or replace function pgflow.explain_step(run_id uuid, step_slug text) returns jsonb
+language plpgsql stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    v_run pgflow.runs;
+    v_step pgflow.step_states;
+    v_queue text;
+    v_waiting_for jsonb;
+    v_tasks jsonb;
+    v_running jsonb;
+    v_overdue int;
+    v_started int;
+    v_queued int;
+    v_attempts int;
+    v_visible_at timestamptz;
+    v_is_hidden boolean;
+    v_live int;
+    v_disabled text;
+    v_reason text;
+    v_message text;
+begin
+    select r.* into v_run from pgflow.runs r where r.run_id = explain_step.run_id;
+    if not found then
+        raise exception 'there is no run %', explain_step.run_id using errcode = 'PF002', hint = 'It may have been deleted.';
+    end if;
+    select s.* into v_step from pgflow.step_states s where s.run_id = v_run.run_id and s.step_slug = explain_step.step_slug;
+    if not found then
+        raise exception 'flow "%" has no step "%" in run %', v_run.flow_slug, explain_step.step_slug, v_run.run_id using
+            errcode = 'PF003',
+            hint = (
+                select 'Its steps are ' || string_agg(s.step_slug, ', ' order by s.step_slug) || '.'
+                from pgflow.step_states s
+                where s.run_id = v_run.run_id
+            );
+    end if;
+    select d.queue_name into strict v_queue from pgflow.steps d where d.flow_slug = v_run.flow_slug and d.step_slug = v_step.step_slug;
+
+    select jsonb_agg(jsonb_build_object('step_slug', p.step_slug, 'status', p.status) order by d.step_index) into v_waiting_for
+    from pgflow.deps e
+    join pgflow.step_states p on p.run_id = v_run.run_id and p.step_slug = e.dep_slug
+    join pgflow.steps d on d.flow_slug = e.flow_slug and d.step_slug = e.dep_slug
+    where e.flow_slug = v_run.flow_slug and e.step_slug = v_step.step_slug and p.status not in ('completed', 'skipped');
+
+    select coalesce(jsonb_object_agg(c.status, c.n), '{}') into v_tasks
+    from (
+        select t.status, count(*) as n
+        from pgflow.step_tasks t
+        where t.run_id = v_run.run_id and t.step_slug = v_step.step_slug
+        group by t.status
+    ) c;
+    v_queued := coalesce((v_tasks ->> 'queued')::int, 0);
+    v_started := coalesce((v_tasks ->> 'started')::int, 0);
+
+    select
+        count(*) filter (where x.overdue_at <= clock_timestamp()),
+        jsonb_agg(
+            jsonb_build_object('task_index', x.task_index, 'attempt', x.attempts_count, 'worker_id', x.last_worker_id,
+                'started_at', x.started_at, 'overdue_at', x.overdue_at)
+            order by x.started_at, x.task_index
+        ) filter (where x.n <= 10)
+    into v_overdue, v_running
+    from (
+        select
+            t.task_index, t.attempts_count, t.last_worker_id, t.started_at,
+            t.started_at + make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30) as overdue_at,
+            row_number() over (order by t.started_at, t.task_index) as n
+        from pgflow.step_tasks t
+        join pgflow.flows f on f.flow_slug = t.flow_slug
+        join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
+        where t.run_id = v_run.run_id and t.step_slug = v_step.step_slug and t.status = 'started'
+    ) x;
+
+    select count(*) into v_live
+    from pgflow.workers w
+    where w.flow_slug = v_run.flow_slug and w.queue_name = v_queue
+        and w.stopped_at is null and w.deprecated_at is null and w.last_heartbeat_at > now() - interval '6 seconds';
+    -- The function of whoever served this queue last.
+    select wf.disabled_reason into v_disabled
+    from pgflow.workers w
+    join pgflow.worker_functions wf on wf.function_name = w.function_name
+    where w.flow_slug = v_run.flow_slug and w.queue_name = v_queue and not wf.enabled
+    order by w.started_at desc
+    limit 1;
+
+    if v_step.status = 'completed' then
+        v_reason := 'completed';
+        v_message := format('It completed at %s.', v_step.completed_at);
+    elsif v_step.status = 'skipped' then
+        v_reason := 'skipped';
+        v_message := format('It was skipped at %s: %s.', v_step.skipped_at, case v_step.skip_reason
+            when 'condition_unmet' then 'its condition was not met'
+            when 'handler_failed' then 'its attempts were exhausted'
+            else 'a step that it depends on was skipped'
+        end);
+    elsif v_step.status = 'failed' then
+        v_reason := 'failed';
+        v_message := format('It failed at %s, and its run with it.', v_step.failed_at);
+    elsif v_run.status <> 'started' then
+        v_reason := 'run_ended';
+        v_message := format('Its run %s before it could end.', v_run.status);
+    elsif v_step.status = 'created' and v_waiting_for is not null then
+        v_reason := 'waiting_for_dependencies';
+        v_message := format('It waits for %s.', (
+            select string_agg(format('%s (%s)', w ->> 'step_slug', w ->> 'status'), ', ' order by n)
+            from jsonb_array_elements(v_waiting_for) with ordinality as x (w, n)
+        ));
+    elsif v_step.status = 'created' then
+        v_reason := 'not_advanced';
+        v_message := 'All that it depends on has ended, and yet it was not started: its rows were changed by hand, or this is a fault of pgflow.';
+    elsif v_started > v_overdue then
+        v_reason := 'running';
+        v_message := format('Workers are at %s of its %s tasks.', v_started, v_step.initial_tasks);
+    elsif v_overdue > 0 then
+        v_reason := 'stalled';
+        v_message := format('%s of its tasks are past their time, so their workers have died: recovery takes them at its next run, every 15 seconds while a worker runs.', v_overdue);
+    else
+        if to_regclass(format('pgmq.%I', 'q_' || v_queue)) is not null then
+            execute format(
+                'select t.attempts_count, q.vt, q.vt > clock_timestamp()
+                 from pgflow.step_tasks t
+                 join pgmq.%I q on q.msg_id = t.message_id
+                 where t.run_id = $1 and t.step_slug = $2 and t.status = ''queued'' and t.queue_name = $3
+                 order by q.vt, t.task_index
+                 limit 1',
+                'q_' || v_queue
+            ) into v_attempts, v_visible_at, v_is_hidden using v_run.run_id, v_step.step_slug, v_queue;
+        end if;
+        if v_visible_at is null then
+            v_reason := 'message_missing';
+            v_message := format('%s of its tasks wait, but their messages are gone from queue "%s": somebody removed them.', v_queued, v_queue);
+        elsif v_is_hidden then
+            v_reason := case when v_attempts = 0 then 'start_delay' else 'retry_delay' end;
+            v_message := format(case v_reason when 'start_delay' then 'Its start is delayed until %s.' else 'An attempt failed; the next one may start at %s.' end, v_visible_at);
+        elsif v_live = 0 then
+            v_reason := 'no_worker';
+            v_message := format('It waits in queue "%s", which no live worker serves%s.', v_queue, coalesce('; its worker function is disabled: ' || v_disabled, ''));
+        else
+            v_reason := 'waiting_for_worker';
+            v_message := format('It waits in queue "%s"; %s live workers serve it.', v_queue, v_live);
+        end if;
+    end if;
+
+    return jsonb_build_object(
+        'run_id', v_run.run_id, 'flow_slug', v_run.flow_slug, 'step_slug', v_step.step_slug, 'run_status', v_run.status, 'status', v_step.status,
+        'reason', v_reason, 'message', v_message, 'skip_reason', v_step.skip_reason, 'error_message', v_step.error_message,
+        'waiting_for', coalesce(v_waiting_for, '[]'), 'tasks', v_tasks, 'running', coalesce(v_running, '[]'),
+        'visible_at', v_visible_at,
+        'queue_name', v_queue, 'live_workers', v_live, 'disabled_reason', v_disabled
+    );
+end
+$$;
