@@ -2,5 +2,6 @@
 
 mod claims;
 mod definitions;
+mod deletions;
 mod runs;
 mod starts;
