@@ -26,6 +26,6 @@ pub struct Function {
 }
 
 /// What workers and SQL functions agree on; raised when an older worker could not work with newer functions.
-pub const PROTOCOL_VERSION: i32 = 1;
+pub const PROTOCOL_VERSION: i32 = 2;
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));

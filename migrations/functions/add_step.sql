@@ -2,7 +2,7 @@
 -- a call that would change its structure is refused, and so is a new step once the flow has runs: a shape is immutable.
 -- Options (attempts, delays, timeout) of a stored step are never changed here; update pgflow.steps to tune them.
 -- Raises PF001 (flow), PF004 (slug, graph, option, pattern, mode), PF011 (a flow with step queues).
--- Locks: definitions, the flow's row. Callers: ensure_flow_compiled, SQL users.
+-- Locks: definitions, the flow's row. Callers: SQL users.
 create or replace function pgflow.add_step(
     flow_slug text,
     step_slug text,
@@ -23,111 +23,24 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    v_flow text := add_step.flow_slug;
-    v_slug text := add_step.step_slug;
-    v_deps text[] := coalesce(add_step.deps_slugs, '{}');
-    v_type text := coalesce(add_step.step_type, 'single');
-    v_required jsonb := add_step.required_input_pattern;
-    v_forbidden jsonb := add_step.forbidden_input_pattern;
-    v_unmet text := coalesce(add_step.when_unmet, 'skip');
-    v_exhausted text := coalesce(add_step.when_exhausted, 'fail');
-    v_stored pgflow.steps;
-    v_found text;
+    v_flow pgflow.flows;
 begin
-    perform pgflow._assert_slug('step', v_slug);
+    perform pgflow._assert_slug('step', add_step.step_slug);
     perform pgflow._lock_definitions();
-    if not exists (select from pgflow.flows f where f.flow_slug = v_flow) then
-        raise exception 'flow "%" is not defined', v_flow using errcode = 'PF001', hint = 'Call pgflow.create_flow first.';
+    select f.* into v_flow from pgflow.flows f where f.flow_slug = add_step.flow_slug;
+    if not found then
+        raise exception 'flow "%" is not defined', add_step.flow_slug using errcode = 'PF001', hint = 'Call pgflow.create_flow first.';
     end if;
-    if exists (select from pgflow.steps s where s.flow_slug = v_flow and s.queue_name <> lower(v_flow)) then
-        raise exception 'flow "%" has a queue per step; add_step serves flows with one queue', v_flow using
+    if v_flow.queue_mode = 'step' then
+        raise exception 'flow "%" has a queue per step; add_step serves flows with one queue', v_flow.flow_slug using
             errcode = 'PF011',
             hint = 'Its definition comes from its workers.';
     end if;
-
-    if v_type not in ('single', 'map') then
-        raise exception 'step "%": type is "%"; it must be "single" or "map"', v_slug, v_type using errcode = 'PF004';
-    end if;
-    if v_unmet not in ('fail', 'skip', 'skip-cascade') or v_exhausted not in ('fail', 'skip', 'skip-cascade') then
-        raise exception 'step "%": when_unmet is "%" and when_exhausted is "%"; each must be "fail", "skip" or "skip-cascade"', v_slug, v_unmet, v_exhausted using
-            errcode = 'PF004';
-    end if;
-    if jsonb_typeof(v_required) <> 'object' or jsonb_typeof(v_forbidden) <> 'object' then
-        raise exception 'step "%": a condition is a JSON object', v_slug using errcode = 'PF004', hint = 'For example {"plan": "premium"}.';
-    end if;
-    if v_type = 'map' and cardinality(v_deps) > 1 then
-        raise exception 'map step "%" depends on % steps (%); a map runs over the list of one', v_slug, cardinality(v_deps), array_to_string(v_deps, ', ') using
-            errcode = 'PF004',
-            hint = 'Join the lists in a single step, and map over that.';
-    end if;
-    if v_type = 'map' and cardinality(v_deps) = 0 and (v_required is not null or v_forbidden is not null) then
-        raise exception 'map step "%" runs over the flow''s input, which is a list; a condition is an object, so it could never hold', v_slug using
-            errcode = 'PF004',
-            hint = 'Put the condition on the steps after it.';
-    end if;
-    if v_slug = any (v_deps) then
-        raise exception 'step "%" depends on itself', v_slug using errcode = 'PF004';
-    end if;
-    select d into v_found from unnest(v_deps) d group by d having count(*) > 1 limit 1;
-    if found then
-        raise exception 'step "%" lists dependency "%" twice', v_slug, v_found using errcode = 'PF004';
-    end if;
-    select string_agg(coalesce(d, 'NULL'), ', ' order by d) into v_found
-    from unnest(v_deps) d
-    where d is null or not exists (select from pgflow.steps s where s.flow_slug = v_flow and s.step_slug = d);
-    if v_found is not null then
-        raise exception 'step "%" depends on steps that flow "%" does not have: %', v_slug, v_flow, v_found using
-            errcode = 'PF004',
-            hint = 'Add the steps in the order of their dependencies.';
-    end if;
-    perform pgflow._assert_options('step ' || v_slug, max_attempts, base_delay, timeout, start_delay);
-
-    select s.* into v_stored from pgflow.steps s where s.flow_slug = v_flow and lower(s.step_slug) = lower(v_slug);
-    if found then
-        if v_stored.step_slug <> v_slug then
-            raise exception 'step "%" differs from step "%" only in case', v_slug, v_stored.step_slug using
-                errcode = 'PF004',
-                hint = 'Queue names ignore case. Choose another slug.';
-        end if;
-        if v_stored.step_type <> v_type
-            or v_stored.required_input_pattern is distinct from v_required
-            or v_stored.forbidden_input_pattern is distinct from v_forbidden
-            or v_stored.when_unmet <> v_unmet
-            or v_stored.when_exhausted <> v_exhausted
-            or (select array_agg(d order by d) from unnest(v_deps) d)
-                is distinct from (select array_agg(d.dep_slug order by d.dep_slug) from pgflow.deps d where d.flow_slug = v_flow and d.step_slug = v_slug)
-        then
-            raise exception 'step "%" of flow "%" is defined already, with another structure', v_slug, v_flow using
-                errcode = 'PF004',
-                hint = 'A shape is immutable. Define the new one under a new flow slug.';
-        end if;
-        return next v_stored;
-        return;
-    end if;
-
-    -- A run that is being started holds the flow's row by its foreign key: it is waited for here, and one that starts later waits there.
-    perform from pgflow.flows f where f.flow_slug = v_flow for update;
-    if exists (select from pgflow.runs r where r.flow_slug = v_flow) then
-        raise exception 'flow "%" has runs, so it can not get a new step "%"', v_flow, v_slug using
-            errcode = 'PF004',
-            hint = 'A shape is immutable. Define the new one under a new flow slug.';
-    end if;
-
-    insert into pgflow.steps (
-        flow_slug, step_slug, step_type, step_index, deps_count, queue_name,
-        opt_max_attempts, opt_base_delay, opt_timeout, opt_start_delay,
-        required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted
-    )
-    values (
-        v_flow, v_slug, v_type, (select count(*) from pgflow.steps s where s.flow_slug = v_flow), cardinality(v_deps), lower(v_flow),
-        max_attempts, base_delay, timeout, start_delay,
-        v_required, v_forbidden, v_unmet, v_exhausted
-    )
-    returning * into v_stored;
-    insert into pgflow.deps (flow_slug, dep_slug, step_slug) select v_flow, d, v_slug from unnest(v_deps) d;
-    if v_type = 'map' then
-        update pgflow.steps s set feeds_map = true where s.flow_slug = v_flow and s.step_slug = any (v_deps);
-    end if;
-    return next v_stored;
+    return query
+    select * from pgflow._define_step(
+        v_flow.flow_slug, add_step.step_slug, add_step.deps_slugs, add_step.max_attempts, add_step.base_delay, add_step.timeout,
+        add_step.start_delay, add_step.step_type, add_step.required_input_pattern, add_step.forbidden_input_pattern,
+        add_step.when_unmet, add_step.when_exhausted, lower(v_flow.flow_slug)
+    );
 end
 $$;

@@ -1,6 +1,6 @@
 -- Defines a plain flow and creates its queue; the same slug again returns the flow as it is stored, options included.
--- Raises PF004 (slug or option), PF006 (queue collision), PF010 (slug too long for a queue name).
--- Locks: definitions. Callers: ensure_flow_compiled, SQL users.
+-- Raises PF004 (slug or option), PF006 (queue collision), PF010 (slug too long for a queue name), PF011 (a flow with step queues).
+-- Locks: definitions. Callers: SQL users.
 create or replace function pgflow.create_flow(
     flow_slug text,
     max_attempts int default null,
@@ -14,23 +14,24 @@ as $$
 #variable_conflict use_column
 declare
     v_slug text := create_flow.flow_slug;
-    v_twin text;
-    v_exists boolean;
+    v_queues text[] := array[lower(create_flow.flow_slug)];
+    v_flow pgflow.flows;
 begin
     perform pgflow._assert_slug('flow', v_slug);
     perform pgflow._lock_definitions();
-
-    select f.flow_slug into v_twin from pgflow.flows f where lower(f.flow_slug) = lower(v_slug) and f.flow_slug <> v_slug;
-    if found then
-        raise exception 'flow "%" differs from flow "%" only in case', v_slug, v_twin using
-            errcode = 'PF006',
-            hint = 'Queue names ignore case, so both would share a queue. Choose another slug.';
+    perform pgflow._assert_flow_slug_is_free(v_slug);
+    select f.* into v_flow from pgflow.flows f where f.flow_slug = v_slug;
+    if v_flow.queue_mode = 'step' then
+        raise exception 'flow "%" has a queue per step; create_flow serves flows with one queue', v_slug using
+            errcode = 'PF011',
+            hint = 'Its definition comes from its workers.';
     end if;
-
-    v_exists := exists (select from pgflow.flows f where f.flow_slug = v_slug);
-    perform pgflow._claim_queue_name(v_slug, lower(v_slug), owned => v_exists);
-    if not v_exists then
+    -- Checks the length of the name.
+    perform pgflow._queue_routes(v_slug, '{"steps": []}', 'flow');
+    perform pgflow._assert_queues(v_slug, v_queues, owned => v_flow.flow_slug is not null);
+    if v_flow.flow_slug is null then
         perform pgflow._assert_options('flow ' || v_slug, max_attempts, base_delay, timeout, null);
+        perform pgflow._create_queues(v_queues);
         insert into pgflow.flows (flow_slug, opt_max_attempts, opt_base_delay, opt_timeout)
         values (v_slug, coalesce(max_attempts, 3), coalesce(base_delay, 5), coalesce(timeout, 60));
     end if;

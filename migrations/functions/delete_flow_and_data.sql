@@ -2,7 +2,7 @@
 -- messages. Its running workers are marked deprecated, so that they stop by themselves. Returns how many runs were removed.
 -- Only the exact slug will do. A queue that somebody has dropped already is no obstacle; one that another flow routes to stays.
 -- Raises PF001 (no flow has exactly this slug).
--- Locks: definitions, the flow's row, workers, runs, tasks, step states, and at last the queues' tables. Callers: operators.
+-- Locks: definitions, the flow's row, workers, runs, tasks, step states, and at last the queues' tables. Callers: operators, ensure_flow_compiled.
 create or replace function pgflow.delete_flow_and_data(flow_slug text) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -10,13 +10,14 @@ as $$
 #variable_conflict use_column
 declare
     v_flow text := delete_flow_and_data.flow_slug;
+    v_mode text;
     v_similar text;
     v_queue text;
     v_count bigint;
 begin
     perform pgflow._lock_definitions();
     -- A run that is being started holds the row, too; one that comes later finds no flow.
-    perform from pgflow.flows f where f.flow_slug = v_flow for update;
+    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow for update;
     if not found then
         select f.flow_slug into v_similar from pgflow.flows f where lower(f.flow_slug) = lower(v_flow) limit 1;
         raise exception 'flow "%" is not defined in this database; nothing was deleted', v_flow using
@@ -41,7 +42,7 @@ begin
         where lower(m.queue_name::text) in (
             select s.queue_name from pgflow.steps s where s.flow_slug = v_flow
             union
-            select lower(v_flow)
+            select lower(v_flow) where v_mode = 'flow'
         )
             and not exists (select from pgflow.steps o where o.queue_name = lower(m.queue_name::text) and o.flow_slug <> v_flow)
         order by m.queue_name::text

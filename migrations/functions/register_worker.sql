@@ -16,6 +16,7 @@ as $$
 #variable_conflict use_column
 declare
     v_function pgflow.worker_functions;
+    v_mode text;
 begin
     select w.* into v_function from pgflow.worker_functions w where w.function_name = register_worker.function_name for share;
     if not found then
@@ -29,16 +30,16 @@ begin
             errcode = 'PF007',
             hint = 'Deal with the reason, then call pgflow.enable_worker_function.';
     end if;
-    if not exists (select from pgflow.flows f where f.flow_slug = register_worker.flow_slug) then
+    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = register_worker.flow_slug;
+    if not found then
         raise exception 'flow "%" is not defined in this database', register_worker.flow_slug using errcode = 'PF001';
     end if;
     if not (
-        (register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug))
-        or exists (
+        (v_mode = 'flow' and register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug))
+        or (v_mode = 'step' and exists (
             select from pgflow.steps s
-            where s.flow_slug = register_worker.flow_slug and s.step_slug = register_worker.step_slug
-                and s.queue_name = register_worker.queue_name and s.queue_name <> lower(s.flow_slug)
-        )
+            where s.flow_slug = register_worker.flow_slug and s.step_slug = register_worker.step_slug and s.queue_name = register_worker.queue_name
+        ))
     ) then
         raise exception 'queue "%" is no route of flow "%"%', register_worker.queue_name, register_worker.flow_slug,
             coalesce(', step "' || register_worker.step_slug || '"', '') using errcode = 'PF009';

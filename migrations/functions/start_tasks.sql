@@ -1,6 +1,6 @@
 -- For workers that read their queue by themselves (pgmq.read): claims the queued tasks behind these messages; anything else in the list
 -- is not claimable, stays as it is and returns no row. A flow with step queues demands the step, a plain flow none.
--- Raises PF001 (unknown flow), PF007 (unknown or stopped worker), PF008 (visibility), PF009 (step or queue does not fit the flow).
+-- Raises PF001 (unknown flow), PF003 (unknown step), PF007 (unknown or stopped worker), PF008 (visibility), PF009 (step or queue does not fit the flow).
 -- A deprecated worker gets nothing.
 -- Locks: tasks, queue rows, as _start_claimed. Callers: workers of other languages.
 create or replace function pgflow.start_tasks(
@@ -20,9 +20,12 @@ declare
     v_flow text := start_tasks.flow_slug;
     v_queue text := start_tasks.queue_name;
     v_step text := start_tasks.step_slug;
+    v_mode text;
+    v_route text;
     v_deprecated boolean;
 begin
-    if not exists (select from pgflow.flows f where f.flow_slug = v_flow) then
+    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow;
+    if not found then
         raise exception 'flow "%" is not defined in this database', v_flow using errcode = 'PF001';
     end if;
     select w.deprecated_at is not null into v_deprecated
@@ -31,11 +34,19 @@ begin
     if not found then
         raise exception 'worker % is not registered, or has stopped', start_tasks.worker_id using errcode = 'PF007';
     end if;
-    if v_step is not null then
+    if v_mode = 'flow' and v_step is not null then
         raise exception 'flow "%" has one queue for all its steps; start_tasks takes no step_slug for it', v_flow using errcode = 'PF009';
+    elsif v_mode = 'step' and v_step is null then
+        raise exception 'flow "%" has a queue per step; start_tasks needs the step_slug', v_flow using errcode = 'PF009';
     end if;
-    if v_queue is distinct from lower(v_flow) then
-        raise exception 'flow "%" uses queue "%", not "%"', v_flow, lower(v_flow), v_queue using errcode = 'PF009';
+    v_route := case
+        when v_mode = 'flow' then lower(v_flow)
+        else (select s.queue_name from pgflow.steps s where s.flow_slug = v_flow and s.step_slug = v_step)
+    end;
+    if v_route is null then
+        raise exception 'flow "%" has no step "%"', v_flow, v_step using errcode = 'PF003';
+    elsif v_queue is distinct from v_route then
+        raise exception 'flow "%" uses queue "%"%, not "%"', v_flow, v_route, coalesce(' for step "' || v_step || '"', ''), v_queue using errcode = 'PF009';
     end if;
     if v_deprecated then
         return;
@@ -49,6 +60,7 @@ begin
             select t.message_id
             from pgflow.step_tasks t
             where t.queue_name = v_queue and t.message_id = any (msg_ids) and t.flow_slug = v_flow
+                and (v_step is null or t.step_slug = v_step)
         ),
         counted => true
     ) t;

@@ -323,7 +323,7 @@ async fn a_flow_must_exist_and_have_one_queue() {
         "PF001: flow \"orders\" is not defined"
     );
     flow(&db.pool, &[step("a")]).await;
-    sqlx::query("update pgflow.steps set queue_name = 'orders__a'")
+    sqlx::query("update pgflow.flows set queue_mode = 'step'")
         .execute(&db.pool)
         .await
         .expect("routed");

@@ -31,5 +31,6 @@ mod skips;
 mod start_flow;
 mod start_ready_steps;
 mod start_tasks;
+mod step_queues;
 mod type_violations;
 mod workers;

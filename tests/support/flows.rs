@@ -171,6 +171,21 @@ pub(crate) async fn define(pool: &PgPool, flow: &str, steps: &[Step]) {
     }
 }
 
+/// Defines a flow with a queue for each step, as its workers do. Its attempts have no delay between them, unless a step says otherwise.
+pub(crate) async fn define_with_step_queues(pool: &PgPool, flow: &str, steps: &[Step]) {
+    let mut shape = shape(steps);
+    shape["options"] = json!({"baseDelay": 0});
+    let status: String = sqlx::query_scalar(
+        "select pgflow.ensure_flow_compiled($1, $2, queue_mode => 'step') ->> 'status'",
+    )
+    .bind(flow)
+    .bind(shape)
+    .fetch_one(pool)
+    .await
+    .expect("the flow can be compiled");
+    assert_eq!(status, "compiled");
+}
+
 /// Starts a run.
 pub(crate) async fn start(db: impl PgExecutor<'_>, flow: &str, input: Value) -> Uuid {
     sqlx::query_scalar("select run_id from pgflow.start_flow($1, $2)")
@@ -202,6 +217,28 @@ pub(crate) async fn worker_taking_flow_input(pool: &PgPool, flow: &str, steps: &
         .execute(pool)
         .await
         .expect("the worker can be registered");
+    id
+}
+
+/// Registers a worker of one step of a flow with step queues.
+pub(crate) async fn step_worker(pool: &PgPool, flow: &str, step: &str) -> Uuid {
+    let id = Uuid::now_v7();
+    sqlx::query("select pgflow.track_worker_function($1)")
+        .bind(FUNCTION)
+        .execute(pool)
+        .await
+        .expect("the function can be tracked");
+    sqlx::query(
+        "select pgflow.register_worker($1, $2, s.flow_slug, s.step_slug, s.queue_name, '{}')
+         from pgflow.steps s where s.flow_slug = $3 and s.step_slug = $4",
+    )
+    .bind(id)
+    .bind(FUNCTION)
+    .bind(flow)
+    .bind(step)
+    .execute(pool)
+    .await
+    .expect("the worker can be registered");
     id
 }
 

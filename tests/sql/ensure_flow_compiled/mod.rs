@@ -31,7 +31,7 @@ async fn answer(pool: &PgPool, steps: &[Step]) -> Value {
 }
 
 fn verified() -> Value {
-    json!({"status": "verified", "differences": [], "mismatch_kind": null, "options_differ": []})
+    json!({"status": "verified", "differences": [], "mismatch_kind": null, "options_differ": [], "workers": []})
 }
 
 /// Every row of the definition tables, without times.
@@ -84,7 +84,7 @@ async fn a_missing_flow_is_compiled_to_the_rows_that_the_sql_calls_write() {
         ensure(&by_shape.pool, "orders", &shape)
             .await
             .expect("an answer"),
-        json!({"status": "compiled", "differences": [], "mismatch_kind": null, "options_differ": []})
+        json!({"status": "compiled", "differences": [], "mismatch_kind": null, "options_differ": [], "workers": []})
     );
     define(&by_calls.pool, "orders", &everything()).await;
     assert_eq!(

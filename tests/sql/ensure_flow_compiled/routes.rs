@@ -56,18 +56,12 @@ async fn any_other_route_map_is_refused_and_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn a_queue_per_step_is_not_supported_yet() {
+async fn there_are_two_queue_modes() {
     let db = TestDb::new().await;
-    for mode in ["step", "none"] {
-        let routes =
-            json!([{"step": "a", "queue": "orders__a"}, {"step": "b", "queue": "orders__b"}]);
-        assert_eq!(
-            raised(ensure_routed(&db.pool, mode, &routes).await),
-            format!(
-                "PF011: flow \"Orders\": queue mode \"{mode}\" is not supported by this version of the schema"
-            )
-        );
-    }
+    assert_eq!(
+        raised(ensure_routed(&db.pool, "none", &json!([])).await),
+        "PF009: flow \"Orders\": queue mode \"none\" is unknown; it is \"flow\" or \"step\""
+    );
     assert_nothing_defined(&db.pool).await;
 }
 
@@ -84,7 +78,7 @@ async fn stored_routes_to_another_queue_are_a_mismatch() {
             .await
             .expect("an answer"),
         json!({
-            "status": "mismatch", "mismatch_kind": "routing", "options_differ": [],
+            "status": "mismatch", "mismatch_kind": "routing", "options_differ": [], "workers": [],
             "differences": ["step \"b\": queue orders in the code, orders__b in the database"],
         })
     );

@@ -1,0 +1,29 @@
+-- Tells a flow's workers to stop, and returns those that still live (not stopped, heartbeat newer than 6 seconds) with the number of tasks that
+-- each has started: `[]` once nobody is left. Tasks of dead workers don't count.
+-- Locks: needs the definition lock, so that no worker registers meanwhile; takes the workers' rows. Callers: ensure_flow_compiled.
+create or replace function pgflow._drain_flow(flow_slug text) returns jsonb
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    update pgflow.workers w
+    set deprecated_at = clock_timestamp()
+    where w.flow_slug = _drain_flow.flow_slug and w.stopped_at is null and w.deprecated_at is null;
+    return (
+        select coalesce(jsonb_agg(
+            jsonb_build_object(
+                'worker_id', w.worker_id, 'function_name', w.function_name, 'step_slug', w.step_slug, 'last_heartbeat_at', w.last_heartbeat_at,
+                'started_tasks', (
+                    select count(*)
+                    from pgflow.step_tasks t
+                    where t.status = 'started' and t.flow_slug = w.flow_slug and t.last_worker_id = w.worker_id
+                )
+            )
+            order by w.started_at, w.worker_id
+        ), '[]')
+        from pgflow.workers w
+        where w.flow_slug = _drain_flow.flow_slug and w.stopped_at is null and w.last_heartbeat_at > now() - interval '6 seconds'
+    );
+end
+$$;
