@@ -34,6 +34,19 @@ begin
             hint = 'Let the runs of all but one end, and delete these flows.';
     end if;
 
+    select string_agg(format('%s of flow %s', slugs, flow_slug), '; ' order by flow_slug, slugs) into v_found
+    from (
+        select flow_slug, string_agg(step_slug, ', ' order by step_slug) as slugs
+        from pgflow.steps
+        group by flow_slug, lower(step_slug)
+        having count(*) > 1
+    ) twins;
+    if v_found is not null then
+        raise exception 'these steps could not have queues of their own, because their slugs differ only in case: %', v_found using
+            errcode = 'PF004',
+            hint = 'Let the runs of these flows end, delete them, and define them again under other slugs.';
+    end if;
+
     select string_agg(format('%s in queue %s (%s tasks)', message_id, queue_name, tasks), ', ' order by queue_name, message_id) into v_found
     from (
         select message_id, lower(flow_slug) as queue_name, count(*) as tasks
@@ -62,6 +75,10 @@ alter table pgflow.steps
     add constraint queue_name_is_canonical check (queue_name = lower(queue_name) and length(queue_name) between 1 and 47);
 alter table pgflow.step_tasks
     alter column queue_name set not null;
+
+-- Queue names ignore case: two slugs that differ in nothing else would mean one queue. The functions look first and say it better.
+create unique index idx_flows_slug_ignoring_case on pgflow.flows (lower(flow_slug));
+create unique index idx_steps_slug_ignoring_case on pgflow.steps (flow_slug, lower(step_slug));
 
 -- From a message to its one task, and the proof that there is only one.
 create unique index idx_step_tasks_message on pgflow.step_tasks (queue_name, message_id) where message_id is not null;

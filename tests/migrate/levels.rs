@@ -83,3 +83,20 @@ async fn an_upgrade_that_a_file_refuses_changes_nothing_and_says_why() {
     assert!(message.contains("too_long_too_long_"), "{message}");
     assert_eq!(database.dump().await, before);
 }
+
+#[tokio::test]
+async fn steps_that_differ_only_in_case_are_named_and_nothing_changes() {
+    let database = populated().await;
+    database
+        .run("insert into pgflow.steps (flow_slug, step_slug, step_index) values ('order_totals', 'Parse', 3)")
+        .await;
+    let before = database.dump().await;
+    let error = migrate::migrate(&database.pool).await.unwrap_err();
+    assert!(matches!(error, MigrateError::Migration { version: 2, .. }));
+    let message = chain(&error);
+    assert!(
+        message.contains("Parse, parse of flow order_totals"),
+        "{message}"
+    );
+    assert_eq!(database.dump().await, before);
+}

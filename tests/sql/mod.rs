@@ -7,6 +7,7 @@ mod clock;
 mod complete_task;
 mod complete_tasks;
 mod conditions;
+mod constraints;
 mod create_flow;
 mod delete_flow_and_data;
 mod empty_maps;
