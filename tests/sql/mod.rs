@@ -38,4 +38,5 @@ mod start_ready_steps;
 mod start_tasks;
 mod track_worker_function;
 mod type_violations;
+mod upstream;
 mod worker_heartbeat;
