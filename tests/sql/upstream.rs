@@ -160,6 +160,25 @@ async fn upstream_645_a_failed_run_leaves_no_active_task() {
     }
 }
 
+/// Rows that were ended by hand, or by an older system: their tasks still look as if they ran.
+#[tokio::test]
+async fn upstream_645_recovery_takes_no_task_of_an_ended_run_or_step() {
+    for ended in [
+        "update pgflow.runs set status = 'failed', failed_at = clock_timestamp()",
+        "update pgflow.step_states set status = 'failed', failed_at = clock_timestamp()",
+        "update pgflow.step_states set status = 'skipped', skipped_at = clock_timestamp(), skip_reason = 'handler_failed', remaining_tasks = null",
+    ] {
+        let (db, worker) = database_with(&[step("m").map()]).await;
+        let run_id = start(&db.pool, "f", json!([1, 2])).await;
+        claim_one(&db.pool, worker).await;
+        sqlx::query(ended).execute(&db.pool).await.expect("ended");
+        age(&db.pool, run_id, "m", 3600).await;
+        let before = everything(&db.pool, "f").await;
+        assert_eq!(requeue(&db.pool).await, 0, "{ended}");
+        assert_eq!(everything(&db.pool, "f").await, before, "{ended}");
+    }
+}
+
 #[tokio::test]
 async fn upstream_621_a_task_is_stalled_by_the_timeout_of_its_step() {
     let (db, worker) = database_with(&[
