@@ -12,8 +12,8 @@ use crate::support::flows::{Claimed, claim, claim_one, complete, fail, start, st
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{messages, raised, run, step_state, task, tasks};
 use crate::support::runs::{
-    Failure, claim_all, database_with, everything, fail_for_good, of_step, outline, stamps,
-    task_statuses, try_fail,
+    Failure, age, claim_all, database_with, everything, fail_for_good, of_step, outline, requeue,
+    stamps, task_statuses, try_fail,
 };
 
 #[tokio::test]
@@ -281,5 +281,29 @@ async fn a_failure_stamps_its_task_its_step_and_the_run_and_a_retry_takes_the_st
             "a[0]: failed, queued, started"
         ]
     );
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_task_that_stalled_for_good_has_ended_its_run_and_late_reports_change_nothing() {
+    let (db, worker) = database_with(&[step("a").max_attempts(9)]).await;
+    let run_id = start(&db.pool, "f", json!({})).await;
+    let mut held = Vec::new();
+    for requeued in [1, 1, 1, 0] {
+        held.push(claim_one(&db.pool, worker).await);
+        age(&db.pool, run_id, "a", 3600).await;
+        assert_eq!(requeue(&db.pool).await, requeued);
+    }
+    assert_eq!(outline(&db.pool, run_id).await, "run failed, a failed");
+    assert_eq!(messages(&db.pool, "f").await, []);
+
+    let before = everything(&db.pool, "f").await;
+    for task in &held {
+        assert_eq!(fail(&db.pool, task, "late").await, "failed");
+        let unnamed = try_fail(&db.pool, task, Failure::default()).await;
+        assert_eq!(unnamed.expect("it is late"), ["failed"]);
+        assert_eq!(complete(&db.pool, task, json!("late")).await, "failed");
+    }
+    assert_eq!(everything(&db.pool, "f").await, before);
     assert_invariants(&db.pool).await;
 }

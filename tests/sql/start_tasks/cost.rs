@@ -9,6 +9,7 @@ use crate::support::TestDb;
 use crate::support::flows::{claim_one, complete, define, start, step, worker};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::messages;
+use crate::support::runs::random;
 
 /// Starts tasks in a session of its own, whose counts are its own.
 async fn started_by(session: &mut PgTransaction<'_>, worker: Uuid, ids: &[i64]) -> usize {
@@ -39,16 +40,11 @@ async fn rows_read(session: &mut PgTransaction<'_>) -> (i64, i64) {
     .expect("statistics can be read")
 }
 
-/// A list too large to be stored in its row, of this many elements.
-fn large_list(size: usize) -> Vec<Value> {
-    (0..size)
-        .map(|n| json!({"n": n, "text": format!("{:x}", md5_like(n)).repeat(40)}))
-        .collect()
-}
-
-/// Numbers that hardly compress.
-fn md5_like(n: usize) -> u64 {
-    (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+/// A list of a hundred objects that hardly compresses: too large to be stored in its row.
+fn large_list() -> Vec<Value> {
+    let mut random = random("large_list");
+    let mut text = || -> String { (0..200).map(|_| random.alphanumeric()).collect() };
+    (0..100).map(|n| json!({"n": n, "text": text()})).collect()
 }
 
 #[tokio::test]
@@ -92,7 +88,7 @@ async fn elements_are_given_out_without_reading_the_list_that_they_come_from() {
         step("of_list").deps(&["list"]).map(),
     ];
     define(&db.pool, "orders", &steps).await;
-    let large = large_list(100);
+    let large = large_list();
     start(&db.pool, "orders", json!(large)).await;
     let worker = worker(&db.pool, "orders").await;
     let list = claim_one(&db.pool, worker).await;
