@@ -84,8 +84,8 @@ alter table pgflow.steps
     );
 
 -- Queue names ignore case, and so do slugs that name queues.
-create unique index flows_slug_ignoring_case on pgflow.flows (lower(flow_slug));
-create unique index steps_slug_ignoring_case on pgflow.steps (flow_slug, lower(step_slug));
+create unique index idx_flows_slug_ignoring_case on pgflow.flows (lower(flow_slug));
+create unique index idx_steps_slug_ignoring_case on pgflow.steps (flow_slug, lower(step_slug));
 
 -- The view needs it; its text of today stands in functions/.
 create function pgflow._waiting_messages(queue_name text, out messages bigint, out oldest_at timestamptz)

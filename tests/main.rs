@@ -3,6 +3,7 @@
 mod client;
 mod examples;
 mod migrate;
+mod readme;
 mod sql;
 mod support;
 mod upgrade;

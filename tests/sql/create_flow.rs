@@ -34,6 +34,7 @@ async fn a_flow_keeps_its_spelling_and_its_queue_is_lower_case() {
     let db = TestDb::new().await;
     let slug = create(&db.pool, "CrateAudit").await.expect("created");
     assert_eq!(slug, "CrateAudit");
+    assert_eq!(count(&db.pool, "pgflow.flows").await, 1);
     assert_eq!(queues(&db.pool).await, ["crateaudit"]);
     assert_invariants(&db.pool).await;
 }
@@ -58,6 +59,38 @@ async fn options_left_out_or_null_are_3_attempts_5_s_and_60_s() {
     );
     assert_eq!(columns.await, (1, 0, i32::MAX));
     assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn each_option_can_be_given_by_itself_and_the_others_keep_their_defaults() {
+    let db = TestDb::new().await;
+    for (call, expected) in [
+        (
+            "select opt_max_attempts, opt_base_delay, opt_timeout from pgflow.create_flow('a', max_attempts => 7)",
+            (7, 5, 60),
+        ),
+        (
+            "select opt_max_attempts, opt_base_delay, opt_timeout from pgflow.create_flow('b', base_delay => 7)",
+            (3, 7, 60),
+        ),
+        (
+            "select opt_max_attempts, opt_base_delay, opt_timeout from pgflow.create_flow('c', timeout => 7)",
+            (3, 5, 7),
+        ),
+    ] {
+        assert_eq!(options(&db.pool, call).await, expected);
+    }
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_row_that_is_inserted_without_the_function_has_the_same_defaults() {
+    let db = TestDb::new().await;
+    let columns = options(
+        &db.pool,
+        "insert into pgflow.flows (flow_slug) values ('a') returning opt_max_attempts, opt_base_delay, opt_timeout",
+    );
+    assert_eq!(columns.await, (3, 5, 60));
 }
 
 #[tokio::test]

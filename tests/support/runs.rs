@@ -232,6 +232,28 @@ pub(crate) async fn task_statuses(pool: &PgPool, run: Uuid, step: &str) -> Strin
     statuses.join(", ")
 }
 
+/// Which timestamps the rows of a run have: `run: started`, then `a: created, started` for each step, then `a[0]: queued` for each task.
+pub(crate) async fn stamps(pool: &PgPool, run: Uuid) -> Vec<String> {
+    sqlx::query_scalar(
+        "select x.name || ': ' || (
+             select string_agg(left(key, -3), ', ' order by key) from jsonb_each(x.columns)
+             where key in ('created_at', 'queued_at', 'started_at', 'completed_at', 'failed_at', 'skipped_at') and value <> 'null'
+         )
+         from (
+             select 1 as part, 'run' as name, to_jsonb(r) as columns from pgflow.runs r where r.run_id = $1
+             union all
+             select 2, s.step_slug, to_jsonb(s) from pgflow.step_states s where s.run_id = $1
+             union all
+             select 3, format('%s[%s]', t.step_slug, t.task_index), to_jsonb(t) from pgflow.step_tasks t where t.run_id = $1
+         ) x
+         order by x.part, x.name",
+    )
+    .bind(run)
+    .fetch_all(pool)
+    .await
+    .expect("the rows can be read")
+}
+
 /// Everything that the runtime tables and the queue of a flow hold, for tests that nothing changed.
 pub(crate) async fn everything(pool: &PgPool, queue: &str) -> Vec<String> {
     let query = format!(

@@ -3,5 +3,6 @@
 mod claims;
 mod definitions;
 mod deletions;
+mod failures;
 mod runs;
 mod starts;

@@ -1,14 +1,19 @@
-//! `fail_task`: exhaustion and late reports. Retries are in `retries`; what `when_exhausted` decides is in `skips`.
+//! `fail_task`: exhaustion and late reports. What `when_exhausted` decides is in `when_exhausted`, what becomes of messages in `messages`;
+//! retries are in the module `retries` beside this one.
+
+mod messages;
+mod when_exhausted;
 
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::support::flows::{Claimed, claim, claim_one, complete, fail, start, step};
+use crate::support::TestDb;
+use crate::support::flows::{Claimed, claim, claim_one, complete, fail, start, step, worker};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{messages, raised, run, step_state, task, tasks};
 use crate::support::runs::{
-    Failure, claim_all, database_with, everything, fail_for_good, of_step, outline, task_statuses,
-    try_fail,
+    Failure, age, claim_all, database_with, everything, fail_for_good, of_step, outline, requeue,
+    stamps, task_statuses, try_fail,
 };
 
 #[tokio::test]
@@ -210,5 +215,95 @@ async fn an_unknown_task_is_an_error() {
             )
         );
     }
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn the_only_attempt_fails_task_step_and_run_and_empties_the_queue() {
+    let (db, worker) = database_with(&[step("a").max_attempts(1)]).await;
+    let run_id = start(&db.pool, "f", json!({})).await;
+    assert_eq!(
+        fail(&db.pool, &claim_one(&db.pool, worker).await, "no").await,
+        "failed"
+    );
+    assert_eq!(task_statuses(&db.pool, run_id, "a").await, "failed");
+    assert_eq!(outline(&db.pool, run_id).await, "run failed, a failed");
+    assert_eq!(messages(&db.pool, "f").await, []);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn the_second_failure_of_two_attempts_is_final_whoever_set_the_limit() {
+    for (of_flow, step) in [
+        (2, step("a")),
+        (5, step("a").max_attempts(2)),
+        (1, step("a").max_attempts(2)),
+    ] {
+        let db = TestDb::new().await;
+        sqlx::query("select pgflow.create_flow('f', max_attempts => $1, base_delay => 0)")
+            .bind(of_flow)
+            .execute(&db.pool)
+            .await
+            .expect("created");
+        step.add(&db.pool, "f").await.expect("added");
+        let worker = worker(&db.pool, "f").await;
+        let run_id = start(&db.pool, "f", json!({})).await;
+        for (status, run_status) in [("queued", "started"), ("failed", "failed")] {
+            let claimed = claim_one(&db.pool, worker).await;
+            assert_eq!(fail(&db.pool, &claimed, "no").await, status);
+            assert_eq!(run(&db.pool, run_id).await.status, run_status);
+        }
+        assert_invariants(&db.pool).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failure_stamps_its_task_its_step_and_the_run_and_a_retry_takes_the_start_back() {
+    let (db, worker) = database_with(&[step("a").max_attempts(2), step("b").deps(&["a"])]).await;
+    let run_id = start(&db.pool, "f", json!({})).await;
+    fail(&db.pool, &claim_one(&db.pool, worker).await, "once").await;
+    assert_eq!(
+        stamps(&db.pool, run_id).await,
+        [
+            "run: started",
+            "a: created, started",
+            "b: created",
+            "a[0]: queued"
+        ]
+    );
+    fail(&db.pool, &claim_one(&db.pool, worker).await, "twice").await;
+    assert_eq!(
+        stamps(&db.pool, run_id).await,
+        [
+            "run: failed, started",
+            "a: created, failed, started",
+            "b: created",
+            "a[0]: failed, queued, started"
+        ]
+    );
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_task_that_stalled_for_good_has_ended_its_run_and_late_reports_change_nothing() {
+    let (db, worker) = database_with(&[step("a").max_attempts(9)]).await;
+    let run_id = start(&db.pool, "f", json!({})).await;
+    let mut held = Vec::new();
+    for requeued in [1, 1, 1, 0] {
+        held.push(claim_one(&db.pool, worker).await);
+        age(&db.pool, run_id, "a", 3600).await;
+        assert_eq!(requeue(&db.pool).await, requeued);
+    }
+    assert_eq!(outline(&db.pool, run_id).await, "run failed, a failed");
+    assert_eq!(messages(&db.pool, "f").await, []);
+
+    let before = everything(&db.pool, "f").await;
+    for task in &held {
+        assert_eq!(fail(&db.pool, task, "late").await, "failed");
+        let unnamed = try_fail(&db.pool, task, Failure::default()).await;
+        assert_eq!(unnamed.expect("it is late"), ["failed"]);
+        assert_eq!(complete(&db.pool, task, json!("late")).await, "failed");
+    }
+    assert_eq!(everything(&db.pool, "f").await, before);
     assert_invariants(&db.pool).await;
 }

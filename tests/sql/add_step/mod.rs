@@ -1,30 +1,30 @@
-//! `add_step`: what is stored, what is refused, and what a repeated call may change.
+//! `add_step`: what is stored, and what a repeated call leaves as it is. What is refused is in `refusals`.
+
+mod refusals;
+
+use self::refusals::refusal;
 
 use serde_json::{Value, json};
-use sqlx::Row;
 use sqlx::postgres::{PgPool, PgRow};
+use sqlx::{AssertSqlSafe, Row};
 
 use crate::support::TestDb;
 use crate::support::flows::{Step, define, start, step};
 use crate::support::invariants::assert_invariants;
-use crate::support::rows::{count, raised};
+use crate::support::rows::count;
 
-async fn flow(pool: &PgPool, steps: &[Step]) {
+pub(super) async fn flow(pool: &PgPool, steps: &[Step]) {
     define(pool, "orders", steps).await;
 }
 
-async fn add(pool: &PgPool, step: Step) -> PgRow {
+pub(super) async fn add(pool: &PgPool, step: Step) -> PgRow {
     step.add(pool, "orders")
         .await
         .expect("the step can be added")
 }
 
-async fn refusal(pool: &PgPool, step: Step) -> String {
-    raised(step.add(pool, "orders").await)
-}
-
 /// (dependency, step), sorted.
-async fn edges(pool: &PgPool) -> Vec<(String, String)> {
+pub(super) async fn edges(pool: &PgPool) -> Vec<(String, String)> {
     sqlx::query_as("select dep_slug, step_slug from pgflow.deps order by 2, 1")
         .fetch_all(pool)
         .await
@@ -57,6 +57,8 @@ async fn a_step_has_defaults_for_all_but_its_slug() {
     .await
     .expect("null is the default");
     assert_eq!(nulls, 1);
+    assert_eq!(count(&db.pool, "pgflow.steps").await, 1);
+    assert_eq!(count(&db.pool, "pgflow.deps").await, 0);
     assert_invariants(&db.pool).await;
 }
 
@@ -69,7 +71,7 @@ async fn everything_that_is_given_is_stored() {
         .max_attempts(7)
         .base_delay(0)
         .timeout(9)
-        .start_delay(0)
+        .start_delay(3600)
         .required(json!({"fetch": {"ok": true}}))
         .forbidden(json!({"fetch": {"deep": {"er": [1]}}}))
         .when_unmet("skip-cascade")
@@ -82,7 +84,7 @@ async fn everything_that_is_given_is_stored() {
         "opt_start_delay",
     ]
     .map(|column| row.get(column));
-    assert_eq!(options, [7, 0, 9, 0]);
+    assert_eq!(options, [7, 0, 9, 3600]);
     let patterns: [Value; 2] =
         ["required_input_pattern", "forbidden_input_pattern"].map(|column| row.get(column));
     assert_eq!(
@@ -94,6 +96,80 @@ async fn everything_that_is_given_is_stored() {
     );
     let modes: [String; 2] = ["when_unmet", "when_exhausted"].map(|column| row.get(column));
     assert_eq!(modes, ["skip-cascade", "skip"]);
+    let immediate = add(&db.pool, step("now").start_delay(0)).await;
+    assert_eq!(immediate.get::<i32, _>("opt_start_delay"), 0);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn each_mode_can_be_chosen_for_both_occasions() {
+    let db = TestDb::new().await;
+    flow(&db.pool, &[]).await;
+    let modes = ["fail", "skip", "skip-cascade"];
+    for (n, unmet) in modes.into_iter().enumerate() {
+        for (m, exhausted) in modes.into_iter().enumerate() {
+            let step = step(&format!("s{n}x{m}"));
+            let row = add(&db.pool, step.when_unmet(unmet).when_exhausted(exhausted)).await;
+            let stored: [String; 2] =
+                ["when_unmet", "when_exhausted"].map(|column| row.get(column));
+            assert_eq!(stored, [unmet, exhausted]);
+        }
+    }
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn either_pattern_can_stand_alone_on_roots_and_on_dependents() {
+    let db = TestDb::new().await;
+    flow(&db.pool, &[step("root")]).await;
+    let pattern = json!({"root": {"is": ["deep", {"er": null}]}});
+    let required = |slug| step(slug).required(pattern.clone());
+    let forbidden = |slug| step(slug).forbidden(pattern.clone());
+    for (step, expected) in [
+        (required("a"), [Some(&pattern), None]),
+        (required("b").deps(&["root"]), [Some(&pattern), None]),
+        (forbidden("c"), [None, Some(&pattern)]),
+        (forbidden("d").deps(&["root"]), [None, Some(&pattern)]),
+    ] {
+        let row = add(&db.pool, step).await;
+        let stored: [Option<Value>; 2] =
+            ["required_input_pattern", "forbidden_input_pattern"].map(|column| row.get(column));
+        assert_eq!(stored.each_ref().map(Option::as_ref), expected);
+    }
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn the_type_of_a_step_is_stored_and_a_map_needs_no_dependency() {
+    let db = TestDb::new().await;
+    flow(&db.pool, &[step("list")]).await;
+    for (call, expected) in [
+        (
+            "add_step('orders', 'a', step_type => 'single')",
+            ("single", 0),
+        ),
+        ("add_step('orders', 'b', step_type => 'map')", ("map", 0)),
+        (
+            "add_step('orders', 'c', '{}', step_type => 'map')",
+            ("map", 0),
+        ),
+        (
+            "add_step('orders', 'd', null, step_type => 'map')",
+            ("map", 0),
+        ),
+        (
+            "add_step('orders', 'e', '{list}', step_type => 'map')",
+            ("map", 1),
+        ),
+    ] {
+        let query = format!("select step_type, deps_count from pgflow.{call}");
+        let stored: (String, i32) = sqlx::query_as(AssertSqlSafe(query))
+            .fetch_one(&db.pool)
+            .await
+            .expect("the step can be added");
+        assert_eq!((stored.0.as_str(), stored.1), expected, "{call}");
+    }
+    assert_eq!(edges(&db.pool).await, [("list".to_owned(), "e".to_owned())]);
     assert_invariants(&db.pool).await;
 }
 
@@ -144,6 +220,16 @@ async fn a_single_step_may_depend_on_any_number_and_a_map_on_one() {
         refusal(&db.pool, step("over_two").deps(&["a", "b"]).map()).await,
         "PF004: map step \"over_two\" depends on 2 steps (a, b); a map runs over the list of one"
     );
+    assert_eq!(
+        refusal(&db.pool, step("over_three").deps(&["a", "b", "c"]).map()).await,
+        "PF004: map step \"over_three\" depends on 3 steps (a, b, c); a map runs over the list of one"
+    );
+    let counts: Vec<i32> =
+        sqlx::query_scalar("select deps_count from pgflow.steps order by step_index")
+            .fetch_all(&db.pool)
+            .await
+            .expect("steps can be read");
+    assert_eq!(counts, [0, 0, 0, 3, 0, 1]);
     let pairs = [("a", "join"), ("b", "join"), ("c", "join"), ("a", "over_a")];
     assert_eq!(
         edges(&db.pool).await,
@@ -186,120 +272,34 @@ async fn the_same_step_again_is_returned_as_it_is_stored() {
     assert_invariants(&db.pool).await;
 }
 
-#[tokio::test]
-async fn a_stored_step_can_not_change_its_structure() {
-    let db = TestDb::new().await;
-    flow(&db.pool, &[step("a"), step("b"), step("c").deps(&["a"])]).await;
-    for changed in [
-        step("c"),
-        step("c").deps(&["b"]),
-        step("c").deps(&["a", "b"]),
-        step("c").deps(&["a"]).map(),
-        step("c").deps(&["a"]).required(json!({})),
-        step("c").deps(&["a"]).forbidden(json!({})),
-        step("c").deps(&["a"]).when_unmet("fail"),
-        step("c").deps(&["a"]).when_exhausted("skip"),
-    ] {
-        assert_eq!(
-            refusal(&db.pool, changed).await,
-            "PF004: step \"c\" of flow \"orders\" is defined already, with another structure"
-        );
-    }
-    assert_eq!(edges(&db.pool).await, [("a".to_owned(), "c".to_owned())]);
-    assert_invariants(&db.pool).await;
+/// All that is stored of definitions, and the queues.
+async fn everything_defined(pool: &PgPool) -> Vec<String> {
+    sqlx::query_scalar(
+        "select to_jsonb(f)::text from pgflow.flows f union all select to_jsonb(s)::text from pgflow.steps s
+         union all select to_jsonb(d)::text from pgflow.deps d union all select to_jsonb(m)::text from pgmq.meta m
+         order by 1",
+    )
+    .fetch_all(pool)
+    .await
+    .expect("definitions can be read")
 }
 
 #[tokio::test]
-async fn slugs_that_differ_only_in_case_are_refused() {
+async fn a_whole_definition_that_is_replayed_changes_no_row() {
     let db = TestDb::new().await;
-    flow(&db.pool, &[step("Fetch")]).await;
-    assert_eq!(
-        refusal(&db.pool, step("fetch")).await,
-        "PF004: step \"fetch\" differs from step \"Fetch\" only in case"
-    );
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn what_can_not_be_a_step_is_refused() {
-    let db = TestDb::new().await;
-    flow(&db.pool, &[step("a"), step("b")]).await;
-    for (refused, message) in [
-        (step("no-dash"), "step slug \"no-dash\" is not valid"),
-        (step("run"), "step slug \"run\" is not valid"),
-        (step("c").deps(&["c"]), "step \"c\" depends on itself"),
-        (
-            step("c").deps(&["a", "a"]),
-            "step \"c\" lists dependency \"a\" twice",
-        ),
-        (
-            step("c").deps(&["x", "a", "w"]),
-            "step \"c\" depends on steps that flow \"orders\" does not have: w, x",
-        ),
-        (
-            step("c").when_unmet("retry"),
-            "step \"c\": when_unmet is \"retry\" and when_exhausted is \"fail\"; each must be \"fail\", \"skip\" or \"skip-cascade\"",
-        ),
-        (
-            step("c").when_exhausted("stop"),
-            "step \"c\": when_unmet is \"skip\" and when_exhausted is \"stop\"; each must be \"fail\", \"skip\" or \"skip-cascade\"",
-        ),
-        (
-            step("c").required(json!([1])),
-            "step \"c\": a condition is a JSON object",
-        ),
-        (
-            step("c").required(json!("x")),
-            "step \"c\": a condition is a JSON object",
-        ),
-        (
-            step("c").forbidden(json!(null)),
-            "step \"c\": a condition is a JSON object",
-        ),
-        (
-            step("c").map().required(json!({})),
-            "map step \"c\" runs over the flow's input, which is a list; a condition is an object, so it could never hold",
-        ),
-        (
-            step("c").max_attempts(0),
-            "step c: max_attempts is 0; it counts the first attempt too, so it must be at least 1",
-        ),
-        (
-            step("c").base_delay(-1),
-            "step c: base_delay is -1 seconds; it must not be negative",
-        ),
-        (
-            step("c").timeout(0),
-            "step c: timeout is 0 seconds; it must be at least 1",
-        ),
-        (
-            step("c").start_delay(-1),
-            "step c: start_delay is -1 seconds; it must not be negative",
-        ),
-    ] {
-        assert_eq!(
-            refusal(&db.pool, refused).await,
-            format!("PF004: {message}")
-        );
-    }
-    let wrong_type = sqlx::query("select pgflow.add_step('orders', 'c', step_type => 'loop')");
-    assert_eq!(
-        raised(wrong_type.execute(&db.pool).await),
-        "PF004: step \"c\": type is \"loop\"; it must be \"single\" or \"map\""
-    );
-    assert_eq!(count(&db.pool, "pgflow.steps").await, 2);
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn a_null_dependency_is_refused() {
-    let db = TestDb::new().await;
-    flow(&db.pool, &[step("a")]).await;
-    let null = sqlx::query("select pgflow.add_step('orders', 'c', array['a', null])");
-    assert_eq!(
-        raised(null.execute(&db.pool).await),
-        "PF004: step \"c\" depends on steps that flow \"orders\" does not have: NULL"
-    );
+    let steps = [
+        step("list").timeout(7),
+        step("each").deps(&["list"]).map().start_delay(5),
+        step("note").required(json!({"list": [1]})).deps(&["list"]),
+        step("join").deps(&["each", "note"]).when_exhausted("skip"),
+    ];
+    flow(&db.pool, &steps).await;
+    let before = everything_defined(&db.pool).await;
+    assert_eq!(before.len(), 1 + 4 + 4 + 1);
+    flow(&db.pool, &steps).await;
+    start(&db.pool, "orders", json!({})).await;
+    flow(&db.pool, &steps).await;
+    assert_eq!(everything_defined(&db.pool).await, before);
     assert_invariants(&db.pool).await;
 }
 
@@ -312,37 +312,5 @@ async fn a_map_that_depends_on_a_step_may_have_a_condition() {
         step("b").deps(&["a"]).map().required(json!({"a": [1]})),
     )
     .await;
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn a_flow_must_exist_and_have_one_queue() {
-    let db = TestDb::new().await;
-    assert_eq!(
-        refusal(&db.pool, step("a")).await,
-        "PF001: flow \"orders\" is not defined"
-    );
-    flow(&db.pool, &[step("a")]).await;
-    sqlx::query("update pgflow.flows set queue_mode = 'step'")
-        .execute(&db.pool)
-        .await
-        .expect("routed");
-    assert_eq!(
-        refusal(&db.pool, step("b")).await,
-        "PF011: flow \"orders\" has a queue per step; add_step serves flows with one queue"
-    );
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn a_flow_with_runs_gets_no_new_step() {
-    let db = TestDb::new().await;
-    flow(&db.pool, &[step("a")]).await;
-    start(&db.pool, "orders", json!({})).await;
-    assert_eq!(
-        refusal(&db.pool, step("b")).await,
-        "PF004: flow \"orders\" has runs, so it can not get a new step \"b\""
-    );
-    add(&db.pool, step("a")).await;
     assert_invariants(&db.pool).await;
 }

@@ -1,4 +1,6 @@
-//! `start_flow` and `start_flow_with_states`: inputs, the rows of a new run, and the same run again.
+//! `start_flow`: inputs, the rows of a new run, and the same run again. Root maps are in `maps`.
+
+mod maps;
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;
@@ -7,9 +9,9 @@ use uuid::Uuid;
 use crate::support::TestDb;
 use crate::support::flows::{define, start, step};
 use crate::support::invariants::assert_invariants;
-use crate::support::rows::{count, messages, raised, run, step_state, tasks};
+use crate::support::rows::{count, messages, raised, run, step_state};
 
-async fn refusal(pool: &PgPool, flow: &str, input: Option<Value>) -> String {
+pub(super) async fn refusal(pool: &PgPool, flow: &str, input: Option<Value>) -> String {
     let call = sqlx::query("select pgflow.start_flow($1, $2)")
         .bind(flow)
         .bind(input);
@@ -102,13 +104,17 @@ async fn one_row_returns_with_the_run_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn only_the_steps_of_the_run_s_own_start_have_timestamps() {
+async fn only_the_run_and_what_started_with_it_have_timestamps() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("a"), step("b").deps(&["a"])]).await;
     start(&db.pool, "orders", json!({})).await;
     let set: Vec<(String, Vec<String>)> = sqlx::query_as(
-        "select s.step_slug, array(select key from jsonb_each(to_jsonb(s)) where key like '%\\_at' and value <> 'null' order by key)
-         from pgflow.step_states s order by 1",
+        "select x.name, array(select key from jsonb_each(x.columns) where key like '%\\_at' and value <> 'null' order by key)
+         from (
+             select 'the run' as name, to_jsonb(r) as columns from pgflow.runs r
+             union all select s.step_slug, to_jsonb(s) from pgflow.step_states s
+         ) x
+         order by 1",
     )
     .fetch_all(&db.pool)
     .await
@@ -118,7 +124,8 @@ async fn only_the_steps_of_the_run_s_own_start_have_timestamps() {
         set,
         [
             ("a".to_owned(), names(&["created_at", "started_at"])),
-            ("b".to_owned(), names(&["created_at"]))
+            ("b".to_owned(), names(&["created_at"])),
+            ("the run".to_owned(), names(&["started_at"])),
         ]
     );
     assert_invariants(&db.pool).await;
@@ -140,105 +147,6 @@ async fn a_flow_must_be_defined_and_given_an_input() {
     );
     start(&db.pool, "orders", Value::Null).await;
     assert_eq!(count(&db.pool, "pgflow.runs").await, 1);
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn a_root_map_takes_an_array_and_nothing_else() {
-    let db = TestDb::new().await;
-    define(&db.pool, "orders", &[step("one"), step("each").map()]).await;
-    for (input, name) in [
-        (json!(null), "null"),
-        (json!("x"), "a string"),
-        (json!(1), "a number"),
-        (json!(true), "a boolean"),
-        (json!({"0": 1}), "an object"),
-    ] {
-        assert_eq!(
-            refusal(&db.pool, "orders", Some(input)).await,
-            format!(
-                "PF005: flow \"orders\" needs an array as its input, because step \"each\" maps over it; it was given {name}"
-            )
-        );
-    }
-    assert_eq!(
-        refusal(&db.pool, "orders", None).await,
-        "PF005: flow \"orders\" was given no input"
-    );
-    for table in ["pgflow.runs", "pgflow.step_states", "pgflow.step_tasks"] {
-        assert_eq!(count(&db.pool, table).await, 0);
-    }
-    assert!(messages(&db.pool, "orders").await.is_empty());
-}
-
-#[tokio::test]
-async fn every_root_map_gets_a_task_for_each_element_of_the_top_level() {
-    let db = TestDb::new().await;
-    let steps = [
-        step("one"),
-        step("each").map(),
-        step("again").map(),
-        step("next").deps(&["each"]).map(),
-    ];
-    define(&db.pool, "orders", &steps).await;
-    let elements = json!([1, "1", null, null, {"a": [1, 2]}, [[]], "é", false]);
-    let id = start(&db.pool, "orders", elements.clone()).await;
-    for (slug, size) in [
-        ("one", Some(1)),
-        ("each", Some(8)),
-        ("again", Some(8)),
-        ("next", None),
-    ] {
-        let state = step_state(&db.pool, id, slug).await;
-        assert_eq!(state.initial_tasks, size, "{slug}");
-    }
-    let inputs: Vec<Value> = sqlx::query_scalar(
-        "select input from pgflow.step_tasks where step_slug = 'again' order by task_index",
-    )
-    .fetch_all(&db.pool)
-    .await
-    .expect("tasks can be read");
-    assert_eq!(json!(inputs), elements);
-    assert_eq!(tasks(&db.pool, id, "each").await.len(), 8);
-    assert_eq!(messages(&db.pool, "orders").await.len(), 17);
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn a_thousand_elements_are_a_thousand_tasks() {
-    let db = TestDb::new().await;
-    define(&db.pool, "orders", &[step("each").map()]).await;
-    let id = start(&db.pool, "orders", json!((0..1000).collect::<Vec<_>>())).await;
-    let right: i64 = sqlx::query_scalar(
-        "select count(*) from pgflow.step_tasks t join pgmq.q_orders q on q.msg_id = t.message_id
-         where t.run_id = $1 and t.input = to_jsonb(t.task_index) and q.message ->> 'task_index' = t.task_index::text",
-    )
-    .bind(id)
-    .fetch_one(&db.pool)
-    .await
-    .expect("tasks can be counted");
-    assert_eq!(right, 1000);
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn a_chain_of_maps_over_nothing_completes_at_once_however_long() {
-    let db = TestDb::new().await;
-    let slugs: Vec<String> = (0..60).map(|n| format!("m{n}")).collect();
-    let mut steps = vec![step(&slugs[0]).map()];
-    for pair in slugs.windows(2) {
-        steps.push(step(&pair[1]).deps(&[&pair[0]]).map());
-    }
-    define(&db.pool, "orders", &steps).await;
-    let id = start(&db.pool, "orders", json!([])).await;
-    let ended = run(&db.pool, id).await;
-    assert_eq!(
-        (ended.status.as_str(), ended.remaining_steps),
-        ("completed", 0)
-    );
-    assert_eq!(ended.output, Some(json!({"m59": []})));
-    assert_eq!(count(&db.pool, "pgflow.step_tasks").await, 0);
-    assert!(messages(&db.pool, "orders").await.is_empty());
     assert_invariants(&db.pool).await;
 }
 
@@ -286,34 +194,5 @@ async fn the_same_run_again_is_the_run_that_exists() {
         assert_eq!(count(&db.pool, table).await, 1);
     }
     assert_eq!(messages(&db.pool, "orders").await.len(), 1);
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn start_flow_with_states_returns_what_get_run_with_states_does() {
-    let db = TestDb::new().await;
-    define(&db.pool, "orders", &[step("a"), step("b").deps(&["a"])]).await;
-    let id = Uuid::now_v7();
-    for _ in 0..2 {
-        let started: Value =
-            sqlx::query_scalar("select pgflow.start_flow_with_states('orders', '{}', $1)")
-                .bind(id)
-                .fetch_one(&db.pool)
-                .await
-                .expect("started");
-        let read: Value = sqlx::query_scalar("select pgflow.get_run_with_states($1)")
-            .bind(id)
-            .fetch_one(&db.pool)
-            .await
-            .expect("a run can be read");
-        assert_eq!(started["run"]["run_id"], json!(id));
-        assert_eq!(started["steps"].as_array().map(Vec::len), Some(2));
-        assert_eq!(read, started);
-    }
-    let fresh: Value = sqlx::query_scalar("select pgflow.start_flow_with_states('orders', '{}')")
-        .fetch_one(&db.pool)
-        .await
-        .expect("started");
-    assert_ne!(fresh["run"]["run_id"], json!(id));
     assert_invariants(&db.pool).await;
 }
