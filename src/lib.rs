@@ -13,7 +13,7 @@ pub use pgflow_runtime::{
         BoxError, DecodeError, EncodeError, Flow, OneQueue, Permanent, QueueModeMarker,
         QueuePerStep, RetryAfter, StepError, StepId, StepQueued, StepResult,
     },
-    inspect,
+    inspect, maintenance,
     migrate::{self, migrate},
     sql::{CallError, Refusal, RefusalCode},
     startup::{self, StartupError},

@@ -2,6 +2,7 @@
 
 mod client;
 mod examples;
+mod maintenance;
 mod migrate;
 mod readme;
 mod sql;

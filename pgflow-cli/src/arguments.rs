@@ -3,7 +3,10 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    commands::{dev::Dev, migrate::Migrate, run::Run, runs::Runs, start::Start},
+    commands::{
+        delete_flow::DeleteFlow, dev::Dev, migrate::Migrate, prune::Prune, run::Run, runs::Runs,
+        start::Start, why::Why,
+    },
     exit,
 };
 
@@ -61,4 +64,15 @@ pub(crate) enum Command {
     ///
     /// Exits with 5 when the run has failed.
     Run(Run),
+    /// Say why a step of a run is not running, and what that rests on.
+    Why(Why),
+    /// Remove the runs that ended long ago, with their tasks and messages.
+    ///
+    /// Asks before, on a terminal; elsewhere it needs --yes. Batch after batch, each a transaction of its own, so that nothing is locked for
+    /// long; ctrl-c ends it after the current one. Workers that stopped that long ago go too. Runs that have not ended stay.
+    Prune(Prune),
+    /// Delete a flow for good: its runs, whatever their status, its definition and its queues.
+    ///
+    /// Shows what goes and asks for the slug, on a terminal; elsewhere it needs --yes. Running workers of the flow are told to stop.
+    DeleteFlow(DeleteFlow),
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     Done = 0,
     Failed = 1,
-    /// Also what clap exits with.
+    /// Also what clap exits with, and a removal that nobody confirmed.
     Usage = 2,
     NotFound = 3,
     NotReady = 4,
@@ -19,8 +19,8 @@ pub(crate) const HELP: &str = "\
 Exit codes:
   0  done
   1  an error: the database can't be reached, or refused
-  2  wrong usage
-  3  no such flow, or no such run
+  2  wrong usage, or a removal that was not confirmed
+  3  no such flow, run or step
   4  the database is not ready: it needs `pgflow migrate`, or is newer than this command
   5  the run that was asked for has failed";
 

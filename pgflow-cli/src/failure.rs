@@ -93,7 +93,10 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 fn exit_of(error: &(dyn Error + 'static)) -> Exit {
     if let Some(CallError::Refused(refusal)) = error.downcast_ref() {
         return match refusal.code() {
-            RefusalCode::UnknownFlow | RefusalCode::UnknownRun => Exit::NotFound,
+            // An unknown task is a step that the run does not have: no command names tasks.
+            RefusalCode::UnknownFlow | RefusalCode::UnknownRun | RefusalCode::UnknownTask => {
+                Exit::NotFound
+            }
             _ => Exit::Failed,
         };
     }

@@ -1,13 +1,16 @@
 //! The `pgflow` command.
 
+mod age;
 mod arguments;
 mod commands;
+mod confirm;
 mod database;
 mod exit;
 mod failure;
 mod output;
 mod stop;
 mod table;
+mod words;
 
 use std::process::ExitCode;
 

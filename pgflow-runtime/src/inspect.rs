@@ -3,7 +3,7 @@
 //! Programs that know their flows use [`client`](crate::client).
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
@@ -101,7 +101,8 @@ pub struct StepDetails {
 }
 
 /// Tasks of one step, counted by status.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::FromRow)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct TaskCounts {
     /// Waiting in the queue.
@@ -116,6 +117,106 @@ pub struct TaskCounts {
     pub skipped: i64,
     /// Given up because the run failed.
     pub cancelled: i64,
+}
+
+/// Why a step of a run is not running, or that it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StepExplanation {
+    /// The run.
+    pub run_id: Uuid,
+    /// Its flow.
+    pub flow_slug: String,
+    /// The step.
+    pub step_slug: String,
+    /// The run's status: `started`, `completed` or `failed`.
+    pub run_status: String,
+    /// The step's status: `created`, `started`, `completed`, `failed` or `skipped`.
+    pub status: String,
+    /// The reason, for programs.
+    pub reason: StepReason,
+    /// The reason, for people.
+    pub message: String,
+    /// `condition_unmet`, `handler_failed` or `dependency_skipped`, of a skipped step.
+    pub skip_reason: Option<String>,
+    /// Why it failed, or why its attempts were exhausted.
+    pub error_message: Option<String>,
+    /// Its dependencies that have neither completed nor been skipped, in the order of the definition.
+    pub waiting_for: Vec<Dependency>,
+    /// Its tasks, counted by status.
+    pub tasks: TaskCounts,
+    /// Its attempts under way, the longest first, 10 at most.
+    pub running: Vec<RunningAttempt>,
+    /// When its next task can be read from the queue. Only looked up when none of its tasks runs.
+    pub visible_at: Option<DateTime<Utc>>,
+    /// The queue of its tasks.
+    pub queue_name: String,
+    /// How many workers serve that queue: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    pub live_workers: i64,
+    /// Why the worker function that served the queue last may not start again.
+    pub disabled_reason: Option<String>,
+}
+
+/// Why a step is not running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StepReason {
+    /// It has completed.
+    Completed,
+    /// It was skipped.
+    Skipped,
+    /// It has failed.
+    Failed,
+    /// Its run has ended before it.
+    RunEnded,
+    /// Steps that it depends on have not ended.
+    WaitingForDependencies,
+    /// Nothing holds it up, and it was not started: a fault, or rows changed by hand.
+    NotAdvanced,
+    /// A worker is at it.
+    Running,
+    /// Its workers are past their time; recovery takes its tasks.
+    Stalled,
+    /// A waiting task's message is gone from its queue: no worker will ever see it.
+    MessageMissing,
+    /// Its start is delayed.
+    StartDelay,
+    /// An attempt failed, and the next one is delayed.
+    RetryDelay,
+    /// No live worker serves its queue.
+    NoWorker,
+    /// A live worker will take it.
+    WaitingForWorker,
+    /// One that this release does not know, of a newer database: read the message.
+    #[serde(other)]
+    Other,
+}
+
+/// A step that another one depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Dependency {
+    /// Its slug.
+    pub step_slug: String,
+    /// Its status.
+    pub status: String,
+}
+
+/// An attempt at a task that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunningAttempt {
+    /// The task's place among the tasks of the step, counted from 0.
+    pub task_index: i32,
+    /// Which attempt it is, counted from 1.
+    pub attempt: i32,
+    /// The worker that claimed it; none after rows were changed by hand.
+    pub worker_id: Option<Uuid>,
+    /// When it started.
+    pub started_at: DateTime<Utc>,
+    /// When recovery takes it for lost.
+    pub overdue_at: DateTime<Utc>,
 }
 
 /// Lists runs, the newest first.
@@ -142,4 +243,27 @@ pub async fn start(
     run_id: Option<Uuid>,
 ) -> Result<Uuid, CallError> {
     sql::run::start_flow(executor, flow_slug, input, run_id).await
+}
+
+/// Says why a step of a run is not running.
+///
+/// # Errors
+///
+/// [`UnknownRun`](crate::sql::RefusalCode::UnknownRun), and [`UnknownTask`](crate::sql::RefusalCode::UnknownTask) for a step that the run does
+/// not have; its hint names those that it has.
+pub async fn explain_step(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+    step_slug: &str,
+) -> Result<StepExplanation, CallError> {
+    sql::explain::explain_step(executor, run_id, step_slug).await
+}
+
+/// As [`explain_step`]; the answer as the database gives it, for passing it on.
+pub async fn explain_step_as_json(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+    step_slug: &str,
+) -> Result<serde_json::Value, CallError> {
+    sql::explain::explain_step(executor, run_id, step_slug).await
 }

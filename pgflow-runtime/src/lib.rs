@@ -9,6 +9,7 @@ pub mod context;
 pub mod dev;
 pub mod flow;
 pub mod inspect;
+pub mod maintenance;
 pub mod migrate;
 pub mod sql;
 pub mod startup;

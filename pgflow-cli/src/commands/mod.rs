@@ -1,11 +1,14 @@
 //! One file per command.
 
+pub(crate) mod delete_flow;
 pub(crate) mod dev;
 pub(crate) mod migrate;
+pub(crate) mod prune;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod start;
 mod status;
+pub(crate) mod why;
 
 use crate::{
     arguments::{Arguments, Command},
@@ -26,5 +29,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Start(start) => start.run(&connection, &output).await,
         Command::Runs(runs) => runs.run(&connection, &output).await,
         Command::Run(run) => run.run(&connection, &output).await,
+        Command::Why(why) => why.run(&connection, &output).await,
+        Command::Prune(prune) => prune.run(&connection, &output).await,
+        Command::DeleteFlow(delete_flow) => delete_flow.run(&connection, &output).await,
     }
 }

@@ -5,11 +5,14 @@ use std::{
         LazyLock,
         atomic::{AtomicU32, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use pgflow_runtime::{dev::DevDatabase, migrate};
+#[cfg(unix)]
+use rexpect::{process::WaitStatus, session::PtySession};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, Connection, Decode, PgConnection, PgPool, Postgres, Type};
 use tokio::runtime::Runtime;
 
 /// One server for the test binary; it stops when the process ends.
@@ -77,6 +80,81 @@ impl Database {
         });
     }
 
+    pub(crate) fn number(&self, query: &str) -> i64 {
+        self.value(query)
+    }
+
+    pub(crate) fn text(&self, query: &str) -> String {
+        self.value(query)
+    }
+
+    fn value<T>(&self, query: &str) -> T
+    where
+        T: Type<Postgres> + for<'r> Decode<'r, Postgres> + Send + Unpin,
+    {
+        SERVER.runtime.block_on(async {
+            let mut connection = PgConnection::connect(&self.url).await.unwrap();
+            let (value,): (T,) = sqlx::query_as(AssertSqlSafe(query.to_owned()))
+                .fetch_one(&mut connection)
+                .await
+                .unwrap();
+            connection.close().await.unwrap();
+            value
+        })
+    }
+
+    pub(crate) fn runs(&self) -> i64 {
+        self.number("select count(*) from pgflow.runs")
+    }
+
+    /// With runs of flow `sums` that have completed, each so many days ago; they have one task each.
+    pub(crate) fn with_runs_that_ended(days_ago: &[u32]) -> Self {
+        let database = Self::with_flow();
+        database.execute(WORKER);
+        for days in days_ago {
+            database.execute(&format!(
+                "do $$
+                 declare
+                     id uuid;
+                 begin
+                     select run_id into id from pgflow.start_flow('sums', '{{}}');
+                     perform pgflow.claim_tasks('{WORKER_ID}', 1);
+                     perform pgflow.complete_task(id, 'numbers', 0, '[]');
+                     update pgflow.runs set started_at = started_at - interval '{days} days', completed_at = completed_at - interval '{days} days'
+                     where run_id = id;
+                 end $$"
+            ));
+        }
+        assert_eq!(
+            database.number("select count(*) from pgflow.runs where status = 'completed'"),
+            i64::try_from(days_ago.len()).unwrap()
+        );
+        database
+    }
+
+    /// Waits until the command waits for a lock of this database.
+    pub(crate) fn until_blocked(&self) {
+        eventually("the command waits for a lock", || {
+            self.number(
+                "select count(*) from pg_stat_activity
+                 where datname = current_database() and application_name = 'pgflow' and wait_event_type = 'Lock'",
+            ) == 1
+        });
+    }
+
+    /// A transaction that has done this, and stays open.
+    #[cfg(unix)]
+    pub(crate) fn holding(&self, sql: &str) -> Held {
+        SERVER.runtime.block_on(async {
+            let mut connection = PgConnection::connect(&self.url).await.unwrap();
+            sqlx::raw_sql(AssertSqlSafe(format!("begin; {sql}")))
+                .execute(&mut connection)
+                .await
+                .unwrap();
+            Held(connection)
+        })
+    }
+
     /// Calls the command with this database.
     pub(crate) fn pgflow(&self, arguments: &[&str]) -> Ran {
         self.pgflow_reading(arguments, "")
@@ -84,6 +162,63 @@ impl Database {
 
     pub(crate) fn pgflow_reading(&self, arguments: &[&str], stdin: &str) -> Ran {
         run(command(arguments).env("DATABASE_URL", &self.url), stdin)
+    }
+}
+
+pub(crate) const WORKER_ID: &str = "00000000-0000-0000-0000-0000000000ff";
+
+/// Registers a worker of flow `sums`.
+pub(crate) const WORKER: &str = "select pgflow.track_worker_function('sums');
+    select pgflow.register_worker('00000000-0000-0000-0000-0000000000ff', 'sums', 'sums', null, 'sums', '{}')";
+
+/// A transaction that holds locks.
+#[cfg(unix)]
+pub(crate) struct Held(PgConnection);
+
+#[cfg(unix)]
+impl Held {
+    /// Undoes it.
+    pub(crate) fn let_go(self) {
+        SERVER.runtime.block_on(self.0.close()).unwrap();
+    }
+}
+
+/// The command, called at a terminal.
+#[cfg(unix)]
+pub(crate) struct Terminal(PtySession);
+
+#[cfg(unix)]
+impl Terminal {
+    pub(crate) fn open(database: &Database, arguments: &[&str]) -> Self {
+        let mut command = command(arguments);
+        command.env("DATABASE_URL", &database.url);
+        Self(rexpect::session::spawn_command(command, Some(20_000)).unwrap())
+    }
+
+    /// Reads on until this has been written.
+    pub(crate) fn sees(&mut self, text: &str) {
+        self.0.exp_string(text).unwrap();
+    }
+
+    pub(crate) fn answers(&mut self, line: &str) {
+        self.0.send_line(line).unwrap();
+    }
+
+    pub(crate) fn exit_code(mut self) -> i32 {
+        self.0.exp_eof().unwrap();
+        match self.0.process().wait().unwrap() {
+            WaitStatus::Exited(_, code) => code,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Waits until this holds.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "did not come: {what}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -5,12 +5,15 @@
 pub(crate) mod claim;
 pub(crate) mod complete;
 pub(crate) mod definition;
+pub(crate) mod delete_flow;
 #[cfg(feature = "dev")]
 pub(crate) mod environment;
 pub mod error;
+pub(crate) mod explain;
 pub(crate) mod fail;
 pub(crate) mod inspect;
 pub(crate) mod maintenance;
+pub(crate) mod prune;
 pub(crate) mod release;
 pub(crate) mod retry;
 pub(crate) mod run;

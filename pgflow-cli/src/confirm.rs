@@ -1,0 +1,34 @@
+//! Questions before something is removed for good. Standard output belongs to results, so they are asked on standard error.
+
+use std::io::{self, IsTerminal as _};
+
+use crate::failure::Failure;
+
+/// Refuses when nobody can be asked.
+pub(crate) fn require_terminal() -> Result<(), Failure> {
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "nobody can be asked for confirmation; expected a terminal, or --yes; nothing was removed",
+    ))
+}
+
+/// Asks, and reads one line; nothing at the end of the input.
+pub(crate) fn ask(question: &str) -> io::Result<String> {
+    eprint!("{question} ");
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}
+
+/// Asks for yes; anything else is no.
+pub(crate) fn is_yes(question: &str) -> io::Result<bool> {
+    let answer = ask(&format!("{question} [y/N]"))?;
+    Ok(["y", "yes"].contains(&answer.to_lowercase().as_str()))
+}
+
+/// What a refused confirmation comes to.
+pub(crate) fn declined() -> Failure {
+    Failure::usage("not confirmed; nothing was removed")
+}

@@ -1,0 +1,112 @@
+//! Removes data for good: what ended long ago, and whole flows.
+//!
+//! For the operators of a database and for schedulers. The role that calls needs the rights of the schema's owner: unlike what workers and
+//! clients call, these functions run with the rights of their caller.
+//!
+//! ```no_run
+//! # async fn example(pool: sqlx::PgPool) -> Result<(), pgflow_runtime::sql::CallError> {
+//! use std::time::Duration;
+//! use pgflow_runtime::maintenance;
+//!
+//! // Every batch is a transaction of its own, so nothing stays locked for long.
+//! let month = Duration::from_secs(30 * 24 * 60 * 60);
+//! while maintenance::prune(&pool, month, 1000).await? > 0 {}
+//! # Ok(())
+//! # }
+//! ```
+
+use std::time::Duration;
+
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor};
+
+use crate::sql::{self, CallError};
+
+/// What [`prune`] would remove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct Prunable {
+    /// Runs.
+    pub runs: i64,
+    /// The tasks of these runs.
+    pub tasks: i64,
+}
+
+/// What [`delete_flow`] would remove.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct FlowContents {
+    /// The flow.
+    pub flow_slug: String,
+    /// Its runs.
+    #[sqlx(flatten)]
+    pub runs: RunCounts,
+    /// Its queues that no other flow uses, by name.
+    pub queues: Vec<String>,
+    /// Its workers whose heartbeat is newer than 6 seconds, and that were not told to stop yet. They are not removed, but told to stop.
+    pub live_workers: i64,
+}
+
+/// Runs of one flow, counted by status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct RunCounts {
+    /// Not ended.
+    pub started: i64,
+    /// Completed.
+    pub completed: i64,
+    /// Failed.
+    pub failed: i64,
+}
+
+/// Removes one batch of the runs that ended longer ago than `older_than`, the oldest first, with their steps, tasks and messages. Returns how
+/// many runs that were; call it again until that is 0. Workers that stopped that long ago are removed too.
+///
+/// `older_than` is exact to the microsecond; a day of it is 24 hours. A batch holds at most `max_runs` runs, and no further ones once they have
+/// 100,000 tasks together. Runs that somebody else holds locked are left for a later call.
+///
+/// While runs end all the time, the answer may never be 0. To remove just what is old enough now, let `older_than` grow by the time that has passed since
+/// the first call.
+///
+/// # Errors
+///
+/// [`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument) when `max_runs` is 0.
+pub async fn prune(
+    executor: impl PgExecutor<'_>,
+    older_than: Duration,
+    max_runs: u32,
+) -> Result<u64, CallError> {
+    sql::prune::prune_data_older_than(executor, older_than, max_runs).await
+}
+
+/// Counts the runs that ended longer ago than `older_than`, and their tasks; removes nothing.
+pub async fn prunable(
+    executor: impl PgExecutor<'_>,
+    older_than: Duration,
+) -> Result<Prunable, CallError> {
+    sql::prune::count_prunable(executor, older_than).await
+}
+
+/// Removes a flow with its runs, whatever their status, its definition, and its queues with their messages. Returns how many runs that were.
+/// Its workers are told to stop.
+///
+/// Only the exact slug will do. All of it happens in one transaction: the caller's, when the connection is inside one.
+///
+/// # Errors
+///
+/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when no flow has exactly this slug; the hint names one that differs in case only.
+pub async fn delete_flow(executor: impl PgExecutor<'_>, flow_slug: &str) -> Result<u64, CallError> {
+    sql::delete_flow::delete_flow_and_data(executor, flow_slug).await
+}
+
+/// Reads what [`delete_flow`] would remove, as it is at this moment; removes nothing.
+///
+/// # Errors
+///
+/// Those of [`delete_flow`].
+pub async fn flow_contents(
+    connection: &mut PgConnection,
+    flow_slug: &str,
+) -> Result<FlowContents, CallError> {
+    sql::delete_flow::read_contents(connection, flow_slug).await
+}

@@ -1,0 +1,73 @@
+//! Removes a flow.
+
+use sqlx::{Connection, PgConnection, PgExecutor};
+
+use super::CallError;
+use crate::maintenance::FlowContents;
+
+/// Removes the flow with all that belongs to it; returns how many runs it had.
+///
+/// # Errors
+///
+/// `PF001` when no flow has exactly this slug.
+pub(crate) async fn delete_flow_and_data(
+    executor: impl PgExecutor<'_>,
+    flow_slug: &str,
+) -> Result<u64, CallError> {
+    let removed: i64 = sqlx::query_scalar("select pgflow.delete_flow_and_data(flow_slug => $1)")
+        .bind(flow_slug)
+        .fetch_one(executor)
+        .await?;
+    Ok(removed.unsigned_abs())
+}
+
+/// Reads what [`delete_flow_and_data`] would remove.
+///
+/// # Errors
+///
+/// `PF001` when no flow has exactly this slug.
+pub(crate) async fn read_contents(
+    connection: &mut PgConnection,
+    flow_slug: &str,
+) -> Result<FlowContents, CallError> {
+    loop {
+        if let Some(contents) = find_contents(&mut *connection, flow_slug).await? {
+            return Ok(contents);
+        }
+        // The deletion knows best why there is nothing to delete. Should somebody have defined the flow just now, nothing has happened to it.
+        let mut undone = connection.begin().await?;
+        delete_flow_and_data(&mut *undone, flow_slug).await?;
+        undone.rollback().await?;
+    }
+}
+
+async fn find_contents(
+    executor: impl PgExecutor<'_>,
+    flow_slug: &str,
+) -> Result<Option<FlowContents>, CallError> {
+    // Workers live as long as `explain_step` says; the queues are those that the deletion drops.
+    Ok(sqlx::query_as(
+        "select flow.flow_slug, runs.*, \
+                (select count(*) from pgflow.workers worker \
+                 where worker.flow_slug = flow.flow_slug and worker.stopped_at is null and worker.deprecated_at is null \
+                   and worker.last_heartbeat_at > now() - interval '6 seconds') as live_workers, \
+                array(select queue.queue_name::text from pgmq.meta queue \
+                      where lower(queue.queue_name::text) in ( \
+                          select step.queue_name from pgflow.steps step where step.flow_slug = flow.flow_slug \
+                          union select lower(flow.flow_slug)) \
+                        and not exists (select from pgflow.steps other \
+                            where other.queue_name = lower(queue.queue_name::text) and other.flow_slug <> flow.flow_slug) \
+                      order by 1) as queues \
+         from pgflow.flows flow \
+         cross join lateral ( \
+             select count(*) filter (where run.status = 'started') as started, \
+                    count(*) filter (where run.status = 'completed') as completed, \
+                    count(*) filter (where run.status = 'failed') as failed \
+             from pgflow.runs run where run.flow_slug = flow.flow_slug \
+         ) runs \
+         where flow.flow_slug = $1",
+    )
+    .bind(flow_slug)
+    .fetch_optional(executor)
+    .await?)
+}

@@ -1,0 +1,107 @@
+//! Removal of flows.
+
+use pgflow::maintenance::{delete_flow, flow_contents};
+use pgflow::{CallError, RefusalCode};
+use serde_json::json;
+
+use crate::support::TestDb;
+use crate::support::flows::{claim_one, define, drain, start, step, worker};
+use crate::support::invariants::assert_invariants;
+use crate::support::rows::count;
+use crate::support::runs::fail_for_good;
+
+/// Flow `Orders` with runs of every status and three workers, one of which lives; and flow `other`.
+async fn two_flows() -> TestDb {
+    let db = TestDb::new().await;
+    define(&db.pool, "other", &[step("a")]).await;
+    start(&db.pool, "other", json!({})).await;
+    worker(&db.pool, "other").await;
+    define(&db.pool, "Orders", &[step("a")]).await;
+    let silent = worker(&db.pool, "Orders").await;
+    let stopped = worker(&db.pool, "Orders").await;
+    sqlx::query(
+        "update pgflow.workers set last_heartbeat_at = now() - interval '7 seconds', \
+            stopped_at = case when worker_id = $2 then now() end \
+         where worker_id in ($1, $2)",
+    )
+    .bind(silent)
+    .bind(stopped)
+    .execute(&db.pool)
+    .await
+    .expect("rows can be aged");
+    let live = worker(&db.pool, "Orders").await;
+    start(&db.pool, "Orders", json!({})).await;
+    drain(&db.pool, live, |_| json!(1)).await;
+    start(&db.pool, "Orders", json!({})).await;
+    fail_for_good(&db.pool, &claim_one(&db.pool, live).await, "no").await;
+    for _ in 0..2 {
+        start(&db.pool, "Orders", json!({})).await;
+    }
+    // Alive however long the rest takes.
+    sqlx::query("update pgflow.workers set last_heartbeat_at = now() + interval '1 minute' where worker_id = $1")
+        .bind(live)
+        .execute(&db.pool)
+        .await
+        .expect("rows can be changed");
+    db
+}
+
+#[tokio::test]
+async fn what_goes_is_read_before_and_goes() {
+    let db = two_flows().await;
+    let mut session = db.pool.acquire().await.expect("a session");
+    let contents = flow_contents(&mut session, "Orders").await.expect("read");
+    assert_eq!(contents.flow_slug, "Orders");
+    let runs = contents.runs;
+    assert_eq!([runs.started, runs.completed, runs.failed], [2, 1, 1]);
+    assert_eq!(contents.queues, ["orders"]);
+    assert_eq!(contents.live_workers, 1);
+
+    let removed = delete_flow(&db.pool, "Orders").await.expect("deleted");
+    assert_eq!(removed, 4);
+    assert_eq!(count(&db.pool, "pgflow.runs").await, 1);
+    assert_eq!(count(&db.pool, "pgflow.flows").await, 1);
+    assert_eq!(count(&db.pool, "pgmq.meta").await, 1);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn reading_what_goes_changes_nothing() {
+    let db = two_flows().await;
+    let mut session = db.pool.acquire().await.expect("a session");
+    for slug in ["Orders", "orders", "nothing"] {
+        let _ = flow_contents(&mut session, slug).await;
+    }
+    assert_eq!(count(&db.pool, "pgflow.runs").await, 5);
+    assert_eq!(count(&db.pool, "pgflow.flows").await, 2);
+    let told = "select count(*) from pgflow.workers where deprecated_at is not null";
+    let told: i64 = sqlx::query_scalar(told)
+        .fetch_one(&db.pool)
+        .await
+        .expect("counted");
+    assert_eq!(told, 0);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_similar_slug_is_refused_and_named() {
+    let db = two_flows().await;
+    let mut session = db.pool.acquire().await.expect("a session");
+    let read = flow_contents(&mut session, "ORDERS").await.map(drop);
+    let deleted = delete_flow(&mut *session, "ORDERS").await.map(drop);
+    for refused in [read, deleted] {
+        let Err(CallError::Refused(refusal)) = refused else {
+            panic!("not refused: {refused:?}");
+        };
+        assert_eq!(refusal.code(), RefusalCode::UnknownFlow);
+        assert!(
+            refusal
+                .hint()
+                .is_some_and(|hint| hint.contains("\"Orders\"")),
+            "{refusal}"
+        );
+    }
+    // The session can be used on.
+    flow_contents(&mut session, "Orders").await.expect("read");
+    assert_invariants(&db.pool).await;
+}
