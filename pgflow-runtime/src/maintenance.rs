@@ -9,7 +9,7 @@
 //! use pgflow_runtime::maintenance;
 //!
 //! // Every batch is a transaction of its own, so nothing stays locked for long.
-//! let month = Duration::from_secs(30 * 24 * 60 * 60);
+//! let month = Duration::from_hours(30 * 24);
 //! while maintenance::prune(&pool, month, 1000).await? > 0 {}
 //! # Ok(())
 //! # }

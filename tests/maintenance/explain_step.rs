@@ -84,7 +84,7 @@ fn every_reason_of_the_function_is_known() {
             found += 1;
         }
     }
-    assert_eq!(found, 13);
+    assert!(found >= 13, "only {found} reasons were found in the text");
     let newer: StepReason = serde_json::from_value(json!("bewitched")).expect("a reason");
     assert_eq!(newer, StepReason::Other);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use pgflow::RefusalCode;
 use pgflow::maintenance::{prunable, prune};
 use serde_json::json;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgPool;
 use uuid::Uuid;
 
@@ -13,7 +14,7 @@ use crate::support::flows::{drain, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::database_with;
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY: Duration = Duration::from_hours(24);
 
 /// Runs of a list with two elements each, so of three tasks, that ended so many days ago.
 async fn runs_that_ended(days_ago: &[i32]) -> (TestDb, Uuid) {
@@ -21,14 +22,26 @@ async fn runs_that_ended(days_ago: &[i32]) -> (TestDb, Uuid) {
     for days in days_ago {
         let id = start(&db.pool, "f", json!({})).await;
         drain(&db.pool, worker, |_| json!([1, 2])).await;
-        let aged = sqlx::query(
-            "update pgflow.runs set started_at = started_at - make_interval(days => $2), \
-                completed_at = completed_at - make_interval(days => $2) where run_id = $1",
-        );
-        let aged = aged.bind(id).bind(days).execute(&db.pool).await;
-        assert_eq!(aged.expect("rows can be aged").rows_affected(), 1);
+        age(&db.pool, id, *days).await;
     }
     (db, worker)
+}
+
+/// Makes a run look as if everything in it had happened this many days earlier.
+async fn age(pool: &PgPool, run_id: Uuid, days: i32) {
+    for (table, columns) in [
+        ("runs", &["started_at", "completed_at"][..]),
+        ("step_states", &["created_at", "started_at", "completed_at"]),
+        ("step_tasks", &["queued_at", "started_at", "completed_at"]),
+    ] {
+        let changes = columns
+            .iter()
+            .map(|column| format!("{column} = {column} - make_interval(days => $2)"));
+        let changes = changes.collect::<Vec<_>>().join(", ");
+        let change = format!("update pgflow.{table} set {changes} where run_id = $1");
+        let aged = sqlx::query(AssertSqlSafe(change)).bind(run_id).bind(days);
+        aged.execute(pool).await.expect("rows can be aged");
+    }
 }
 
 async fn counted(pool: &PgPool, older_than: Duration) -> [i64; 2] {
