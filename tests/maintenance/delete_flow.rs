@@ -3,9 +3,12 @@
 use pgflow::maintenance::{delete_flow, flow_contents};
 use pgflow::{CallError, RefusalCode};
 use serde_json::json;
+use sqlx::postgres::PgPool;
 
 use crate::support::TestDb;
-use crate::support::flows::{claim_one, define, drain, start, step, worker};
+use crate::support::flows::{
+    claim_one, define, define_with_step_queues, drain, start, step, worker,
+};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::count;
 use crate::support::runs::fail_for_good;
@@ -63,6 +66,35 @@ async fn what_goes_is_read_before_and_goes() {
     assert_eq!(count(&db.pool, "pgflow.flows").await, 1);
     assert_eq!(count(&db.pool, "pgmq.meta").await, 1);
     assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn the_queues_that_are_named_are_those_that_go() {
+    let db = two_flows().await;
+    define_with_step_queues(&db.pool, "steps", &[step("a"), step("b").deps(&["a"])]).await;
+    // Named like a flow, and somebody else's.
+    sqlx::raw_sql("select pgmq.create('steps'), pgmq.create('orders_too')")
+        .execute(&db.pool)
+        .await
+        .expect("queues of somebody else");
+    let mut session = db.pool.acquire().await.expect("a session");
+    for (slug, queues) in [("steps", 2), ("Orders", 1), ("other", 1)] {
+        let mut expected = queue_names(&db.pool).await;
+        let contents = flow_contents(&mut session, slug).await.expect("read");
+        assert_eq!(contents.queues.len(), queues, "{contents:?}");
+        expected.retain(|name| !contents.queues.contains(name));
+        delete_flow(&mut *session, slug).await.expect("deleted");
+        assert_eq!(queue_names(&db.pool).await, expected);
+    }
+    assert_eq!(queue_names(&db.pool).await, ["orders_too", "steps"]);
+    assert_invariants(&db.pool).await;
+}
+
+async fn queue_names(pool: &PgPool) -> Vec<String> {
+    sqlx::query_scalar("select queue_name::text from pgmq.meta order by 1")
+        .fetch_all(pool)
+        .await
+        .expect("queues can be read")
 }
 
 #[tokio::test]

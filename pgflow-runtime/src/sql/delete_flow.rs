@@ -54,7 +54,7 @@ async fn find_contents(
                 array(select queue.queue_name::text from pgmq.meta queue \
                       where lower(queue.queue_name::text) in ( \
                           select step.queue_name from pgflow.steps step where step.flow_slug = flow.flow_slug \
-                          union select lower(flow.flow_slug)) \
+                          union select lower(flow.flow_slug) where flow.queue_mode = 'flow') \
                         and not exists (select from pgflow.steps other \
                             where other.queue_name = lower(queue.queue_name::text) and other.flow_slug <> flow.flow_slug) \
                       order by 1) as queues \
