@@ -22,7 +22,7 @@ begin
         select f.flow_slug into v_similar from pgflow.flows f where lower(f.flow_slug) = lower(v_flow) limit 1;
         raise exception 'flow "%" is not defined in this database; nothing was deleted', v_flow using
             errcode = 'PF001',
-            hint = coalesce(format('There is a flow "%s": write it exactly so to delete it.', v_similar), 'Check the slug.');
+            hint = case when v_similar is null then 'Check the slug.' else format('There is a flow "%s": write it exactly so to delete it.', v_similar) end;
     end if;
     update pgflow.workers w
     set deprecated_at = clock_timestamp()

@@ -83,7 +83,7 @@ fn an_unknown_flow_is_not_found() {
     let database = two_flows();
     let error = database.pgflow(&["delete-flow", "nope", "--yes"]).failed(3);
     assert!(
-        error.contains("flow \"nope\" is not defined") && error.contains("; hint: "),
+        error.contains("flow \"nope\" is not defined") && error.contains("hint: Check the slug."),
         "{error}"
     );
     let error = database.pgflow(&["delete-flow", "Sums", "--yes"]).failed(3);
