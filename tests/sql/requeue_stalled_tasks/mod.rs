@@ -1,4 +1,6 @@
-//! `requeue_stalled_tasks`: tasks whose worker died. `recovery_faults` has what must not stop it.
+//! `requeue_stalled_tasks`: tasks whose worker died. `faults` has what must not stop it.
+
+mod faults;
 
 use serde_json::json;
 use sqlx::postgres::PgPool;
