@@ -4,5 +4,7 @@ mod claims;
 mod definitions;
 mod deletions;
 mod failures;
+mod recovery;
 mod runs;
 mod starts;
+mod workers;
