@@ -17,6 +17,7 @@ mod events;
 mod fail_task;
 mod get_run_with_states;
 mod is_valid_slug;
+mod live_tuning;
 mod maps;
 mod mark_worker_stopped;
 mod plans;
