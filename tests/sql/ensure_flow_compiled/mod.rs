@@ -3,6 +3,7 @@
 mod differences;
 mod refusals;
 mod routes;
+mod stored_shape;
 
 use serde_json::{Value, json};
 use sqlx::postgres::{PgExecutor, PgPool};
