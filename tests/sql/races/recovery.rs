@@ -48,12 +48,14 @@ impl Stalled {
 
 async fn release(db: impl PgExecutor<'_>, worker: Uuid, task: &Claimed) -> i32 {
     sqlx::query_scalar(
-        "select pgflow.release_tasks(worker_id => $1, run_ids => array[$2], step_slugs => array[$3], task_indexes => array[$4])",
+        "select pgflow.release_tasks(worker_id => $1, run_ids => array[$2], step_slugs => array[$3], task_indexes => array[$4],
+            attempts => array[$5])",
     )
     .bind(worker)
     .bind(task.run_id)
     .bind(&task.step_slug)
     .bind(task.task_index)
+    .bind(task.attempt)
     .fetch_one(db)
     .await
     .expect("released, or nothing to release")
@@ -209,18 +211,23 @@ async fn a_release_that_waited_for_recovery_gives_nothing_back() {
 }
 
 #[tokio::test]
-async fn a_release_never_takes_the_attempt_of_the_next_worker() {
-    let case = Stalled::new(step("a")).await;
-    assert_eq!(requeue(case.pool()).await, 1);
-    let next = worker(case.pool(), "f").await;
-    let mut claiming = case.pool().begin().await.expect("a first session");
-    assert_eq!(claim_one(&mut *claiming, next).await.attempt, 2);
-    let late = without_waiting(release(case.pool(), case.worker, &case.task)).await;
-    assert_eq!(late, 0, "while the next worker claims");
-    claiming.commit().await.expect("committed");
-    assert_eq!(release(case.pool(), case.worker, &case.task).await, 0);
-    assert_eq!(case.counts().await, counts("started", 2, 1));
-    assert_invariants(case.pool()).await;
+async fn a_late_release_never_takes_the_next_attempt_whoever_makes_it() {
+    for is_same_worker in [true, false] {
+        let case = Stalled::new(step("a")).await;
+        assert_eq!(requeue(case.pool()).await, 1);
+        let next = match is_same_worker {
+            true => case.worker,
+            false => worker(case.pool(), "f").await,
+        };
+        let mut claiming = case.pool().begin().await.expect("a first session");
+        assert_eq!(claim_one(&mut *claiming, next).await.attempt, 2);
+        let late = without_waiting(release(case.pool(), case.worker, &case.task)).await;
+        assert_eq!(late, 0, "while the next attempt is claimed");
+        claiming.commit().await.expect("committed");
+        assert_eq!(release(case.pool(), case.worker, &case.task).await, 0);
+        assert_eq!(case.counts().await, counts("started", 2, 1));
+        assert_invariants(case.pool()).await;
+    }
 }
 
 #[tokio::test]
