@@ -31,6 +31,7 @@ mod retries;
 mod run_completion;
 mod set_environment;
 mod set_vt_batch;
+mod setup_requeue_stalled_tasks_cron;
 mod skip_steps;
 mod skips;
 mod start_delays;

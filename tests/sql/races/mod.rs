@@ -4,6 +4,7 @@ mod claims;
 mod definitions;
 mod deletions;
 mod failures;
+mod load;
 mod recovery;
 mod runs;
 mod starts;
