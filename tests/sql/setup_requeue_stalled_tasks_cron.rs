@@ -1,4 +1,4 @@
-//! `setup_requeue_stalled_tasks_cron`, with a stand-in for pg_cron that keeps the jobs by name as pg_cron does.
+//! `setup_requeue_stalled_tasks_cron`, with a stand-in for `pg_cron` that keeps the jobs by name as `pg_cron` does.
 
 use serde_json::json;
 use sqlx::AssertSqlSafe;

@@ -75,7 +75,7 @@ async fn under_load_what_has_ended_is_pruned_once_and_what_runs_is_not() {
     for worker in [first, worker(&db.pool, "f").await] {
         sessions.spawn(work(db.pool.clone(), worker));
     }
-    let ended = timeout(Duration::from_secs(60), sessions.join_all()).await;
+    let ended = timeout(Duration::from_mins(1), sessions.join_all()).await;
     ended.expect("every run ends and is pruned");
     assert_eq!(PRUNED.load(Ordering::Relaxed), RUNS, "each is counted once");
     for table in ["pgflow.runs", "pgflow.step_states", "pgflow.step_tasks"] {

@@ -215,9 +215,10 @@ async fn a_late_release_never_takes_the_next_attempt_whoever_makes_it() {
     for is_same_worker in [true, false] {
         let case = Stalled::new(step("a")).await;
         assert_eq!(requeue(case.pool()).await, 1);
-        let next = match is_same_worker {
-            true => case.worker,
-            false => worker(case.pool(), "f").await,
+        let next = if is_same_worker {
+            case.worker
+        } else {
+            worker(case.pool(), "f").await
         };
         let mut claiming = case.pool().begin().await.expect("a first session");
         assert_eq!(claim_one(&mut *claiming, next).await.attempt, 2);
