@@ -348,14 +348,27 @@ async fn values_of_the_flow_never_override_those_of_a_step() {
     }
     assert_eq!(requeue(&db.pool).await, 1);
     assert_eq!(task_statuses(&db.pool, run_id, "own").await, "queued");
-    // A step whose own values are taken away inherits again.
-    tune(
-        &db.pool,
-        "own",
-        "opt_max_attempts = null, opt_timeout = null",
-    )
-    .await;
-    let again = claim_one(&db.pool, worker).await;
-    assert_eq!((again.max_attempts, again.timeout), (50, 5000));
+    let third = claim_one(&db.pool, worker).await;
+    assert_eq!(
+        fail(&db.pool, &third, "no").await,
+        "failed",
+        "its own limit is 2"
+    );
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_step_whose_own_values_are_taken_away_inherits_again() {
+    let own = step("own").max_attempts(1).base_delay(3).timeout(7);
+    let (db, worker) = database_with(&[own]).await;
+    start(&db.pool, "f", json!({})).await;
+    let inherit = "opt_max_attempts = null, opt_base_delay = null, opt_timeout = null";
+    tune(&db.pool, "own", inherit).await;
+    tune_flow(&db.pool, "opt_base_delay = 10, opt_timeout = 50").await;
+    let task = claim_one(&db.pool, worker).await;
+    assert_eq!((task.max_attempts, task.timeout), (3, 50));
+    let failing = fail(&db.pool, &task, "again");
+    let hidden = hidden_by(&db.pool, "f", task.message_id, failing).await;
+    assert!(hidden.contains(&20), "{hidden:?}");
     assert_invariants(&db.pool).await;
 }

@@ -14,7 +14,7 @@ use crate::support::invariants::assert_invariants;
 use crate::support::rows::{archived, count, messages};
 use crate::support::runs::{database_with, fail_for_good};
 
-const RUNS: i32 = 60;
+const RUNS: i32 = 30;
 static PRUNED: AtomicI32 = AtomicI32::new(0);
 
 fn all_pruned() -> bool {
