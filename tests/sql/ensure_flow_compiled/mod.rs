@@ -1,6 +1,7 @@
 //! `ensure_flow_compiled`: compiles what is missing, verifies what is there, refuses the rest and leaves nothing behind.
 
 mod differences;
+mod local;
 mod refusals;
 mod routes;
 mod stored_shape;
