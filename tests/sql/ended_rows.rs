@@ -1,11 +1,11 @@
-//! What the tables refuse by themselves, whoever writes: rows that no function of pgflow makes.
+//! What the tables refuse of rows that have ended, whoever writes: outputs, sizes and stamps that contradict a status.
 
 use serde_json::json;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgDatabaseError, PgPool};
 
 use crate::support::TestDb;
-use crate::support::flows::{claim_one, complete, start, step};
+use crate::support::flows::{complete, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::{claim_all, database_with, fail_for_good, of_step};
 
@@ -75,45 +75,6 @@ async fn a_step_without_a_size_can_not_start() {
             (
                 "update pgflow.step_states set initial_tasks = -1 where status = 'created'",
                 "initial_tasks_is_nonnegative",
-            ),
-        ],
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn counters_never_fall_below_zero_and_fit_the_status() {
-    let db = a_step_in_each_status().await;
-    assert_refused(
-        &db.pool,
-        &[
-            (
-                "update pgflow.runs set remaining_steps = -1",
-                "remaining_steps_is_nonnegative",
-            ),
-            (
-                "update pgflow.step_states set remaining_deps = -1",
-                "remaining_deps_is_nonnegative",
-            ),
-            (
-                "update pgflow.step_states set remaining_tasks = -1 where status = 'started'",
-                "remaining_tasks_is_nonnegative",
-            ),
-            (
-                "update pgflow.step_states set remaining_tasks = 1 where status = 'created'",
-                "remaining_tasks_state_consistency",
-            ),
-            (
-                "update pgflow.step_states set remaining_tasks = 1 where status = 'completed'",
-                "status_and_remaining_tasks_match",
-            ),
-            (
-                "update pgflow.step_tasks set attempts_count = -1",
-                "attempts_count_is_nonnegative",
-            ),
-            (
-                "update pgflow.step_tasks set requeued_count = -1",
-                "requeued_count_is_nonnegative",
             ),
         ],
     )
@@ -213,43 +174,4 @@ async fn stamps_are_in_order() {
             format!("update pgflow.{table} set {column} = {earlier} where status = '{status}'");
         assert_eq!(refused_by(&db.pool, &change).await, constraint, "{change}");
     }
-}
-
-#[tokio::test]
-async fn a_skip_has_one_of_the_known_reasons_and_only_a_skip_has_one() {
-    let db = a_step_in_each_status().await;
-    assert_refused(
-        &db.pool,
-        &[
-            (
-                "update pgflow.step_states set skip_reason = 'tired' where status = 'skipped'",
-                "skip_reason_is_valid",
-            ),
-            (
-                "update pgflow.step_states set skip_reason = null where status = 'skipped'",
-                "skip_reason_matches_status",
-            ),
-            (
-                "update pgflow.step_states set skip_reason = 'handler_failed' where status = 'started'",
-                "skip_reason_matches_status",
-            ),
-        ],
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn a_message_stands_for_one_task() {
-    let (db, worker) = database_with(&[step("m").map()]).await;
-    start(&db.pool, "f", json!([1, 2])).await;
-    claim_one(&db.pool, worker).await;
-    assert_refused(
-        &db.pool,
-        &[(
-            "update pgflow.step_tasks set message_id = (select min(message_id) from pgflow.step_tasks)",
-            "idx_step_tasks_message",
-        )],
-    )
-    .await;
-    assert_invariants(&db.pool).await;
 }
