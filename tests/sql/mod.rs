@@ -12,7 +12,6 @@ mod create_flow;
 mod delete_flow_and_data;
 mod empty_maps;
 mod enable_worker_function;
-mod ended_rows;
 mod ensure_flow_compiled;
 mod events;
 mod fail_task;

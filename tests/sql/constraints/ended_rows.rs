@@ -1,22 +1,13 @@
 //! What the tables refuse of rows that have ended, whoever writes: outputs, sizes and stamps that contradict a status.
 
 use serde_json::json;
-use sqlx::AssertSqlSafe;
-use sqlx::postgres::{PgDatabaseError, PgPool};
+use sqlx::postgres::PgPool;
 
+use super::refused_by;
 use crate::support::TestDb;
 use crate::support::flows::{complete, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::{claim_all, database_with, fail_for_good, of_step};
-
-/// The constraint that refuses a change.
-async fn refused_by(pool: &PgPool, change: &str) -> String {
-    let result = sqlx::query(AssertSqlSafe(change)).execute(pool).await;
-    let error = result.expect_err(change);
-    let error = error.as_database_error().expect("Postgres raised it");
-    let error = error.downcast_ref::<PgDatabaseError>();
-    error.constraint().expect("a constraint").to_owned()
-}
 
 async fn assert_refused(pool: &PgPool, changes: &[(&str, &str)]) {
     for (change, constraint) in changes {
