@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::flows::{Step, claim_one, complete, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{count, messages, run, step_state};
-use crate::support::runs::{claim_all, database_with, of_step, outline};
+use crate::support::runs::{claim_all, database_with, everything, of_step, outline};
 
 #[tokio::test]
 async fn an_empty_root_map_completes_its_flow_at_the_start() {
@@ -159,5 +159,34 @@ async fn empty_maps_complete_once_in_each_of_several_runs() {
         outline(&db.pool, full).await,
         "run started, source completed, m started, after created"
     );
+    assert_invariants(&db.pool).await;
+}
+
+/// A map that is ready and empty when a condition fails its run is left as it is, whoever asks.
+#[tokio::test]
+async fn a_failed_run_completes_no_empty_map() {
+    let (db, _) = database_with(&[
+        step("m").map(),
+        step("strict")
+            .required(json!({"never": 1}))
+            .when_unmet("fail"),
+        step("after").deps(&["m"]),
+    ])
+    .await;
+    let run_id = start(&db.pool, "f", json!([])).await;
+    let expected = "run failed, m created, strict failed, after created";
+    assert_eq!(outline(&db.pool, run_id).await, expected);
+    let ready = step_state(&db.pool, run_id, "m").await;
+    assert_eq!((ready.remaining_deps, ready.initial_tasks), (0, Some(0)));
+    let before = everything(&db.pool, "f").await;
+    let answers: (i32, bool) = sqlx::query_as(
+        "select pgflow._complete_taskless_steps(array[$1]), pgflow._advance_runs(array[$1])",
+    )
+    .bind(run_id)
+    .fetch_one(&db.pool)
+    .await
+    .expect("a failed run can be asked for");
+    assert_eq!(answers, (0, false));
+    assert_eq!(everything(&db.pool, "f").await, before);
     assert_invariants(&db.pool).await;
 }

@@ -110,6 +110,27 @@ async fn an_empty_map_is_completed_without_being_started_its_source_first() {
 }
 
 #[tokio::test]
+async fn a_flow_of_nothing_but_empty_maps_tells_of_each_once_and_then_of_its_end() {
+    let slugs: Vec<String> = (0..60).rev().map(|n| format!("m{n}")).collect();
+    let mut steps = vec![step(&slugs[0]).map()];
+    for pair in slugs.windows(2) {
+        steps.push(step(&pair[1]).map().deps(&[&pair[0]]));
+    }
+    let (db, _) = database_with(&steps).await;
+    let mut events = Events::at_level(&db.pool, "all").await;
+    start(&db.pool, "f", json!([])).await;
+    let completed: Vec<String> = slugs
+        .iter()
+        .map(|m| format!("step:completed {m}"))
+        .collect();
+    assert_eq!(
+        events.types(&db.pool).await,
+        format!("run:started, {}, run:completed", completed.join(", "))
+    );
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
 async fn a_retry_and_a_recovery_tell_nothing() {
     let (db, worker) = database_with(&[step("a")]).await;
     let mut events = Events::at_level(&db.pool, "all").await;

@@ -116,3 +116,63 @@ async fn a_flow_without_conditions_and_maps_pays_for_neither() {
     session.commit().await.expect("the work is kept");
     assert_invariants(&db.pool).await;
 }
+
+/// Waves of maps over nothing: what is written, and how often a function is called, grows with the waves; each wave reads the rows of its
+/// own run and no more.
+#[tokio::test]
+async fn a_long_chain_of_empty_maps_costs_each_step_what_a_short_one_does() {
+    for length in [10_i64, 40] {
+        let slugs: Vec<String> = (0..length).map(|n| format!("m{n}")).collect();
+        let mut steps = vec![step("m0").map()];
+        for pair in slugs.windows(2) {
+            steps.push(step(&pair[1]).map().deps(&[&pair[0]]));
+        }
+        let (db, _) = database_with(&steps).await;
+        for _ in 0..20 {
+            start(&db.pool, "f", json!([])).await;
+        }
+        let mut session = PgConnection::connect(&db.url).await.expect("a session");
+        sqlx::query("set track_functions = 'pl'")
+            .execute(&mut session)
+            .await
+            .expect("functions can be counted");
+        let mut session = session.begin().await.expect("a transaction");
+        start(&mut *session, "f", json!([])).await;
+        let written: Vec<(String, i64)> = sqlx::query_as(
+            "select relname::text, n_tup_ins + n_tup_upd from pg_stat_xact_user_tables
+             where schemaname in ('pgflow', 'pgmq') and n_tup_ins + n_tup_upd > 0 order by 1",
+        )
+        .fetch_all(&mut *session)
+        .await
+        .expect("statistics can be read");
+        assert_eq!(
+            written,
+            [
+                // Inserted, counted down by each step, completed.
+                ("runs".to_owned(), length + 2),
+                // Inserted, counted down by its source, completed; the first one has no source.
+                ("step_states".to_owned(), 3 * length - 1),
+            ]
+        );
+        let calls: Vec<i64> = sqlx::query_scalar(
+            "select calls from pg_stat_xact_user_functions where funcname in ('_complete_taskless_steps', '_settle_steps')",
+        )
+        .fetch_all(&mut *session)
+        .await
+        .expect("statistics can be read");
+        assert_eq!(calls, [length, length]);
+        let read: i64 = sqlx::query_scalar(
+            "select max(coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint from pg_stat_xact_user_tables
+             where schemaname in ('pgflow', 'pgmq')",
+        )
+        .fetch_one(&mut *session)
+        .await
+        .expect("statistics can be read");
+        assert!(
+            read <= 4 * length * length,
+            "{read} rows of one table were read for {length} waves over {length} steps"
+        );
+        session.commit().await.expect("the work is kept");
+        assert_invariants(&db.pool).await;
+    }
+}

@@ -119,6 +119,67 @@ async fn an_old_failed_run_goes_with_children_of_every_status() {
 }
 
 #[tokio::test]
+async fn a_failed_run_that_ended_lately_stays_with_all_that_belongs_to_it() {
+    let (db, worker) =
+        database_with(&[step("a"), step("b"), step("later").deps(&["a", "b"])]).await;
+    let [old, recent] = [
+        start(&db.pool, "f", json!({})).await,
+        start(&db.pool, "f", json!({})).await,
+    ];
+    for task in claim_all(&db.pool, worker).await {
+        if task.step_slug == "a" {
+            fail_for_good(&db.pool, &task, "no").await;
+        }
+    }
+    age_run(&db.pool, old, 31).await;
+    age_run(&db.pool, recent, 29).await;
+    assert_eq!(prune(&db.pool, "30 days").await, 1);
+    assert_eq!(left_of(&db.pool, &[old]).await, [0, 0, 0]);
+    assert_eq!(left_of(&db.pool, &[recent]).await, [1, 3, 2]);
+    assert_eq!(archived(&db.pool, "f").await.len(), 2);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn what_is_exactly_as_old_as_the_retention_stays() {
+    let (db, gone) = database_with(&[step("a")]).await;
+    let stays = worker(&db.pool, "f").await;
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        runs.push(start(&db.pool, "f", json!({})).await);
+        drain(&db.pool, stays, |_| json!(1)).await;
+    }
+    let mut session = db.pool.begin().await.expect("one moment for all");
+    for (id, worker, age) in [
+        (runs[0], gone, "3 days 1 microsecond"),
+        (runs[1], stays, "3 days"),
+    ] {
+        let end_run = sqlx::query(
+            "update pgflow.runs set started_at = now() - interval '9 days', completed_at = now() - $2::text::interval where run_id = $1",
+        );
+        let end_run = end_run.bind(id).bind(age).execute(&mut *session).await;
+        assert_eq!(end_run.expect("aged").rows_affected(), 1);
+        let stop = sqlx::query(
+            "update pgflow.workers set stopped_at = now() - $2::text::interval where worker_id = $1",
+        );
+        let stop = stop.bind(worker).bind(age).execute(&mut *session).await;
+        assert_eq!(stop.expect("aged").rows_affected(), 1);
+    }
+    assert_eq!(prune(&mut *session, "3 days").await, 1);
+    session.commit().await.expect("committed");
+    let left: Vec<Uuid> = sqlx::query_scalar("select run_id from pgflow.runs")
+        .fetch_all(&db.pool)
+        .await
+        .expect("runs can be read");
+    assert_eq!(left, [runs[1]]);
+    let left: Vec<Uuid> = sqlx::query_scalar("select worker_id from pgflow.workers")
+        .fetch_all(&db.pool)
+        .await
+        .expect("workers can be read");
+    assert_eq!(left, [stays]);
+}
+
+#[tokio::test]
 async fn a_run_that_is_not_over_stays_however_old_it_is() {
     let (db, worker) = database_with(&[step("a")]).await;
     let id = start(&db.pool, "f", json!({})).await;

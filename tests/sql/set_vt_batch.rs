@@ -87,6 +87,9 @@ async fn a_message_that_is_not_there_is_not_returned() {
             .expect("nothing")
             .is_empty()
     );
+    let null = sqlx::query("select pgflow.set_vt_batch('letters', null, null)");
+    let null = null.fetch_all(&db.pool).await.expect("nothing, too");
+    assert!(null.is_empty());
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::flows::{claim, claim_one, start, step};
 use crate::support::invariants::assert_invariants;
-use crate::support::rows::{messages, run, step_state, task};
+use crate::support::rows::{archived, messages, run, step_state, task};
 use crate::support::runs::{
     Item, claim_all, complete_batch, database_with, of_step, outline, task_statuses,
 };
@@ -149,29 +149,28 @@ async fn two_violations_of_one_run_fail_it_once() {
 async fn a_violation_cancels_what_waits_and_what_runs_and_archives_all_messages() {
     let (db, worker) = database_with(&[
         step("source"),
-        step("other"),
+        step("running"),
+        step("waiting").start_delay(3600),
         step("m").map().deps(&["source"]),
     ])
     .await;
     let run_id = start(&db.pool, "f", json!({})).await;
-    let waiting = start(&db.pool, "f", json!({})).await;
-    // Message ids follow the slugs: `other` first.
-    let claimed = claim(&db.pool, worker, 3).await;
-    let source = claimed
-        .iter()
-        .find(|t| t.run_id == run_id && t.step_slug == "source")
-        .expect("it was claimed");
-    assert_eq!(
-        complete_batch(&db.pool, &[Item::of(source, json!(1))]).await,
-        ["failed"]
-    );
-    assert_eq!(task_statuses(&db.pool, run_id, "other").await, "cancelled");
-    assert_eq!(
-        messages(&db.pool, "f").await.len(),
-        2,
-        "those of the other run"
-    );
-    assert_eq!(run(&db.pool, waiting).await.status, "started");
+    let claimed = claim_all(&db.pool, worker).await;
+    let other = start(&db.pool, "f", json!({})).await;
+    let sent: Vec<i64> = messages(&db.pool, "f").await.iter().map(|m| m.id).collect();
+    let (of_run, of_other) = sent.split_at(3);
+    assert_eq!(task_statuses(&db.pool, run_id, "running").await, "started");
+    assert_eq!(task_statuses(&db.pool, run_id, "waiting").await, "queued");
+
+    let violation = Item::of(of_step(&claimed, "source"), json!(1));
+    assert_eq!(complete_batch(&db.pool, &[violation]).await, ["failed"]);
+    for step in ["running", "waiting"] {
+        assert_eq!(task_statuses(&db.pool, run_id, step).await, "cancelled");
+    }
+    assert_eq!(archived(&db.pool, "f").await, of_run);
+    let live: Vec<i64> = messages(&db.pool, "f").await.iter().map(|m| m.id).collect();
+    assert_eq!(live, of_other, "those of the other run");
+    assert_eq!(run(&db.pool, other).await.status, "started");
     assert_invariants(&db.pool).await;
 }
 

@@ -1,5 +1,6 @@
 //! Workers against a real database: how they start, run, fail, and stop.
 
+mod branches;
 mod connections;
 mod failures;
 mod fatal;

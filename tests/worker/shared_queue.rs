@@ -52,3 +52,33 @@ async fn each_task_is_done_once_and_both_take_part() {
     }
     assert_invariants(&database.pool).await;
 }
+
+#[tokio::test]
+async fn many_runs_on_four_workers_do_each_task_once() {
+    const RUNS: usize = 10;
+    let database = TestDb::new().await;
+    let probe = Probe::open();
+    let mut workers = Vec::new();
+    for _ in 0..4 {
+        let pool = PgPool::connect(&database.url).await.unwrap();
+        let worker = worker::<Numbers>(probe.clone());
+        workers.push(worker.start(&pool).await.unwrap());
+    }
+    let client = Client::new(database.pool.clone());
+    let input: Vec<u32> = (0..100).collect();
+    let mut runs = Vec::new();
+    for _ in 0..RUNS {
+        runs.push(client.start::<Numbers>(&input).await.unwrap());
+    }
+    for run in runs {
+        assert_eq!(run.wait().timeout(DEADLINE).await.unwrap().visit, input);
+    }
+    let expected = input
+        .iter()
+        .flat_map(|item| vec![format!("{item:03}"); RUNS]);
+    assert_eq!(probe.seen(), expected.collect::<Vec<_>>());
+    for worker in workers {
+        worker.stop().await.unwrap();
+    }
+    assert_invariants(&database.pool).await;
+}

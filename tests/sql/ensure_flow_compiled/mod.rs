@@ -1,8 +1,10 @@
 //! `ensure_flow_compiled`: compiles what is missing, verifies what is there, refuses the rest and leaves nothing behind.
 
 mod differences;
+mod local;
 mod refusals;
 mod routes;
+mod stored_shape;
 
 use serde_json::{Value, json};
 use sqlx::postgres::{PgExecutor, PgPool};

@@ -168,6 +168,29 @@ async fn a_step_that_is_skipped_during_a_claim_skips_what_it_claimed() {
 }
 
 #[tokio::test]
+async fn a_claim_gets_nothing_of_a_step_that_is_just_being_skipped() {
+    let db = TestDb::new().await;
+    let each = step("each").map().max_attempts(1).when_exhausted("skip");
+    define(&db.pool, "orders", &[each, step("next").deps(&["each"])]).await;
+    let id = start(&db.pool, "orders", json!([0, 1, 2])).await;
+    let worker = worker(&db.pool, "orders").await;
+    let culprit = claim_one(&db.pool, worker).await;
+    let mut skipping = db.pool.begin().await.expect("a first session");
+    fail(&mut *skipping, &culprit, "no").await;
+    let early = without_waiting(claim(&db.pool, worker, 10)).await;
+    assert!(early.is_empty(), "neither an element nor what comes after");
+    skipping.commit().await.expect("committed");
+    let claimed = claim(&db.pool, worker, 10).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].step_slug, "next");
+    assert_eq!(
+        statuses(&db.pool, id, "each").await,
+        ["failed", "skipped", "skipped"]
+    );
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
 async fn a_claim_does_not_wait_while_a_completion_holds_its_locks() {
     let db = TestDb::new().await;
     let steps = [step("each").map(), step("next").deps(&["each"])];

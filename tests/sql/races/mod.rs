@@ -4,5 +4,8 @@ mod claims;
 mod definitions;
 mod deletions;
 mod failures;
+mod load;
+mod recovery;
 mod runs;
 mod starts;
+mod workers;

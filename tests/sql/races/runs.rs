@@ -5,9 +5,11 @@ use sqlx::postgres::PgPool;
 use uuid::Uuid;
 
 use crate::support::TestDb;
+use crate::support::events::Events;
 use crate::support::flows::{Claimed, Step, claim, complete, define, fail, start, step, worker};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{messages, run, step_state, task, tasks};
+use crate::support::runs::{fail_for_good, outline};
 use crate::support::sessions::{holding, until_blocked};
 
 /// A run of these steps with its two roots claimed.
@@ -145,12 +147,46 @@ async fn one_attempt_that_is_reported_twice_at_once_counts_once() {
 }
 
 #[tokio::test]
-async fn two_failures_at_once_have_one_culprit() {
+async fn a_completion_of_an_attempt_that_is_just_failing_comes_too_late() {
+    let db = TestDb::new().await;
+    let steps = [step("a").when_exhausted("skip"), step("b")];
+    let (id, a, b) = two_claimed(&db.pool, &steps).await;
+    for (task, expected) in [(&a, "failed"), (&b, "queued")] {
+        let mut failing = db.pool.begin().await.expect("a first session");
+        if expected == "failed" {
+            fail_for_good(&mut *failing, task, "no").await;
+        } else {
+            fail(&mut *failing, task, "again").await;
+        }
+        let late = task.clone();
+        let completing = until_blocked(&db.pool, |mut second| async move {
+            complete(&mut *second, &late, json!(1)).await
+        })
+        .await;
+        failing.commit().await.expect("committed");
+        assert_eq!(completing.await.expect("answered"), expected);
+    }
+    assert_eq!(
+        outline(&db.pool, id).await,
+        "run started, a skipped: handler_failed, b started"
+    );
+    assert_eq!(task(&db.pool, id, "b").await.output, None);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn two_failures_at_once_have_one_culprit_one_time_and_one_event() {
     let db = TestDb::new().await;
     let steps = [step("a").max_attempts(1), step("b").max_attempts(1)];
     let (id, a, b) = two_claimed(&db.pool, &steps).await;
+    let mut events = Events::at_level(&db.pool, "all").await;
     let mut first = db.pool.begin().await.expect("a first session");
     fail(&mut *first, &a, "first").await;
+    let stamp = "select failed_at::text from pgflow.runs";
+    let failed_at: String = sqlx::query_scalar(stamp)
+        .fetch_one(&mut *first)
+        .await
+        .expect("the run has failed");
     let second = until_blocked(&db.pool, |mut second| async move {
         fail(&mut *second, &b, "second").await
     })
@@ -159,6 +195,12 @@ async fn two_failures_at_once_have_one_culprit() {
     assert_eq!(second.await.expect("answered"), "cancelled");
     let run = run(&db.pool, id).await;
     assert_eq!(run.error_message.as_deref(), Some("first"));
+    let kept: String = sqlx::query_scalar(stamp)
+        .fetch_one(&db.pool)
+        .await
+        .expect("the run stays failed");
+    assert_eq!(kept, failed_at);
+    assert_eq!(events.types(&db.pool).await, "step:failed a, run:failed");
     assert_invariants(&db.pool).await;
 }
 

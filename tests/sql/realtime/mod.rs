@@ -1,4 +1,6 @@
-//! Events where a function `realtime.send` exists: it gets the payloads, and nobody is notified.
+//! Events where a function `realtime.send` exists: it gets the payloads, and nobody is notified. `payloads` has what they say.
+
+mod payloads;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,9 @@
 //! What the tables themselves refuse, whoever writes: rows that the functions never make must not come from elsewhere either.
 
+mod ended_rows;
+
 use serde_json::json;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgDatabaseError, PgPool};
 
 use crate::support::TestDb;
@@ -8,8 +11,8 @@ use crate::support::flows::{claim_one, define, start, step, worker};
 use crate::support::invariants::assert_invariants;
 
 /// The constraint, or unique index, that refuses a statement.
-async fn refused_by(pool: &PgPool, statement: &'static str) -> String {
-    let result = sqlx::query(statement).execute(pool).await;
+async fn refused_by(pool: &PgPool, statement: &str) -> String {
+    let result = sqlx::query(AssertSqlSafe(statement)).execute(pool).await;
     let error = result.expect_err(statement);
     let error = error.as_database_error().expect("Postgres refused it");
     let error = error.downcast_ref::<PgDatabaseError>();
@@ -34,7 +37,7 @@ async fn database() -> TestDb {
     db
 }
 
-async fn assert_refused(cases: &[(&'static str, &str)]) {
+async fn assert_refused(cases: &[(&str, &str)]) {
     let db = database().await;
     for (statement, constraint) in cases {
         assert_eq!(

@@ -1,4 +1,6 @@
-//! `requeue_stalled_tasks`: tasks whose worker died. `recovery_faults` has what must not stop it.
+//! `requeue_stalled_tasks`: tasks whose worker died. `faults` has what must not stop it.
+
+mod faults;
 
 use serde_json::json;
 use sqlx::postgres::PgPool;
@@ -192,6 +194,24 @@ async fn ended_runs_and_steps_are_left_alone() {
     assert_eq!(requeue(&db.pool).await, 0);
     assert_eq!(everything(&db.pool, "f").await, before);
     assert_invariants(&db.pool).await;
+}
+
+/// Rows that were changed by hand: the task is active, and what it belongs to has ended.
+#[tokio::test]
+async fn a_started_task_whose_run_or_step_was_ended_by_hand_is_left_alone() {
+    for ended in [
+        "update pgflow.runs set status = 'failed', failed_at = now()",
+        "update pgflow.step_states set status = 'failed', failed_at = clock_timestamp()",
+    ] {
+        let (db, worker) = database_with(&[step("a")]).await;
+        let run_id = start(&db.pool, "f", json!({})).await;
+        claim_one(&db.pool, worker).await;
+        age(&db.pool, run_id, "a", 3600).await;
+        sqlx::query(ended).execute(&db.pool).await.expect("ended");
+        let before = everything(&db.pool, "f").await;
+        assert_eq!(requeue(&db.pool).await, 0);
+        assert_eq!(everything(&db.pool, "f").await, before, "after {ended}");
+    }
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 
 use serde_json::json;
 
-use crate::support::flows::{claim_one, complete, start, step};
+use crate::support::flows::{start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::task;
 use crate::support::runs::{age, claim_all, database_with, outline, requeue, task_statuses};
-use crate::support::sessions::{holding, until_blocked};
+use crate::support::sessions::holding;
 
 #[tokio::test]
 async fn a_task_whose_message_is_gone_is_exhausted_and_the_others_are_requeued() {
@@ -97,23 +97,5 @@ async fn a_second_call_at_the_same_time_leaves_the_work_to_the_first() {
     assert_eq!(requeue(&db.pool).await, 0);
     first.commit().await.expect("the first call ends");
     assert_eq!(task_statuses(&db.pool, run_id, "a").await, "queued");
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn a_report_that_waited_for_recovery_comes_too_late() {
-    let (db, worker) = database_with(&[step("a")]).await;
-    let run_id = start(&db.pool, "f", json!({})).await;
-    let claimed = claim_one(&db.pool, worker).await;
-    age(&db.pool, run_id, "a", 3600).await;
-    let mut recovering = db.pool.begin().await.expect("a first session");
-    assert_eq!(requeue(&mut *recovering).await, 1);
-    let completing = until_blocked(&db.pool, |mut second| async move {
-        complete(&mut *second, &claimed, json!(1)).await
-    })
-    .await;
-    recovering.commit().await.expect("committed");
-    assert_eq!(completing.await.expect("answered"), "queued");
-    assert_eq!(outline(&db.pool, run_id).await, "run started, a started");
     assert_invariants(&db.pool).await;
 }
