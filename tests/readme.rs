@@ -1,7 +1,10 @@
-//! What the tables of `README.md` beside this file say is true: each test that they name exists, and each row names one or says why not.
+//! What `README.md` beside this file says is true: each test that its tables name exists, each row names one or says why not, and each
+//! public SQL function has a module of its name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use pgflow_migrations::FUNCTIONS;
 
 /// The cells of each table row of the document, with the number of its line; heads and rules are no rows.
 fn rows(document: &str) -> Vec<(usize, Vec<&str>)> {
@@ -90,6 +93,17 @@ fn every_test_that_the_readme_names_exists() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_public_function_has_a_module_of_its_name() {
+    let modules = read(&tests().join("sql").join("mod.rs"));
+    let without: Vec<&str> = FUNCTIONS
+        .iter()
+        .map(|function| function.name)
+        .filter(|name| !name.starts_with('_') && !modules.contains(&format!("mod {name};")))
+        .collect();
+    assert!(without.is_empty(), "without a module: {without:?}");
 }
 
 #[test]
