@@ -22,7 +22,7 @@ begin
     perform pgflow._assert_options(
         'flow ' || v_flow, (v_options ->> 'maxAttempts')::int, (v_options ->> 'baseDelay')::int, (v_options ->> 'timeout')::int, null
     );
-    perform pgflow._create_queues(v_queues);
+    perform pgflow._create_queues(v_flow, v_queues);
     insert into pgflow.flows (flow_slug, queue_mode, opt_max_attempts, opt_base_delay, opt_timeout)
     values (
         v_flow, _define_flow.queue_mode,

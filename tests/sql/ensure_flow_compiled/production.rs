@@ -250,7 +250,7 @@ async fn a_workers_role_can_not_make_production_local_nor_delete_by_another_way(
             "select pgflow.delete_flow_and_data('orders')",
             "table flows",
         ),
-        ("select pgflow._drain_flow('orders')", "table workers"),
+        ("select pgflow._drain_flow('orders')", "table flows"),
         ("delete from pgflow.steps", "table steps"),
         ("update pgflow.flows set queue_mode = 'flow'", "table flows"),
         ("select pgmq.drop_queue('orders__a')", "schema pgmq"),

@@ -4,5 +4,7 @@ mod claims;
 mod definitions;
 mod deletions;
 mod failures;
+mod recompilations;
 mod runs;
 mod starts;
+mod startups;
