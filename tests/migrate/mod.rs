@@ -11,6 +11,7 @@ mod pgmq;
 mod privileges;
 mod script;
 mod script_refusals;
+mod step_queues;
 
 use std::error::Error;
 

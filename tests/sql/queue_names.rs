@@ -87,13 +87,13 @@ impl Slugs {
 
     /// What Rust says, in the words of SQL: the routes, or the first problem.
     fn in_rust(&self, mode: QueueMode) -> Value {
-        match self.with_definition(mode, |flow| flow.route_map()) {
+        self.with_definition(mode, |flow| match flow.route_map() {
             Ok(routes) => routes
                 .iter()
                 .map(|route| json!({"step": route.step, "queue": route.queue}))
                 .collect(),
             Err(problems) => json!(self.refusal(&problems[0])),
-        }
+        })
     }
 
     /// The error that SQL must raise for a problem: its code says of what kind it is, its message who is to blame.
