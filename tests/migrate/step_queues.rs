@@ -242,14 +242,14 @@ async fn what_the_new_rules_allow_is_carried() {
         database
             .error_of(twin)
             .await
-            .contains("flows_slug_ignoring_case")
+            .contains("idx_flows_slug_ignoring_case")
     );
     let twin = "insert into pgflow.steps (flow_slug, step_slug, step_index, queue_name) values ('x1', 'a1', 2, 'x1')";
     assert!(
         database
             .error_of(twin)
             .await
-            .contains("steps_slug_ignoring_case")
+            .contains("idx_steps_slug_ignoring_case")
     );
 }
 
