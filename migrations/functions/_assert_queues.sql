@@ -30,7 +30,7 @@ begin
             union all
             select format('flow "%s"', f.flow_slug), f.flow_slug, 2
             from pgflow.flows f
-            where lower(f.flow_slug) = v_queue and f.flow_slug <> v_flow and f.queue_mode = 'flow'
+            where lower(f.flow_slug collate "C") = v_queue and f.flow_slug <> v_flow and f.queue_mode = 'flow'
             union all
             select format('flow "%s"', s.flow_slug), s.flow_slug, 3
             from pgflow.steps s
@@ -46,7 +46,7 @@ begin
 
         select array_agg(m.queue_name::text order by m.queue_name::text collate "C") into v_listed
         from pgmq.meta m
-        where lower(m.queue_name::text) = v_queue;
+        where lower(m.queue_name::text collate "C") = v_queue;
         -- The archive counts, too: pgmq.create would take over one that is left, and its old messages stand in the way of new ones.
         v_tables := array(
             select t.name

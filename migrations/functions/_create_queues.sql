@@ -19,7 +19,7 @@ begin
                 hint = 'A flow never adopts a queue that it did not create. Choose another slug, or drop the queue if nobody uses it.';
         end;
         -- It was committed between the check and the creation, which then found the table there and took it.
-        select m.queue_name::text into v_twin from pgmq.meta m where lower(m.queue_name::text) = v_queue and m.queue_name::text <> v_queue limit 1;
+        select m.queue_name::text into v_twin from pgmq.meta m where lower(m.queue_name::text collate "C") = v_queue and m.queue_name::text <> v_queue limit 1;
         if found then
             raise exception 'flow "%": somebody else has created queue "%" at the same moment, as "%"', _create_queues.flow_slug, v_queue, v_twin using
                 errcode = 'PF006',

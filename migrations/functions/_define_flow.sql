@@ -15,7 +15,7 @@ declare
 begin
     perform pgflow._assert_flow_slug_is_free(v_flow);
     v_queues := case
-        when _define_flow.queue_mode = 'flow' then array[lower(v_flow)]
+        when _define_flow.queue_mode = 'flow' then array[lower(v_flow collate "C")]
         else array(select e ->> 'queue' from jsonb_array_elements(routes) e)
     end;
     perform pgflow._assert_queues(v_flow, v_queues, owned => false);

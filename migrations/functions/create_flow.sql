@@ -14,7 +14,7 @@ as $$
 #variable_conflict use_column
 declare
     v_slug text := create_flow.flow_slug;
-    v_queues text[] := array[lower(create_flow.flow_slug)];
+    v_queues text[] := array[lower(create_flow.flow_slug collate "C")];
     v_flow pgflow.flows;
 begin
     perform pgflow._assert_slug('flow', v_slug);

@@ -36,7 +36,7 @@ begin
         raise exception 'flow "%" is not defined in this database', register_worker.flow_slug using errcode = 'PF001';
     end if;
     if not (
-        (v_mode = 'flow' and register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug))
+        (v_mode = 'flow' and register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug collate "C"))
         or (v_mode = 'step' and exists (
             select from pgflow.steps s
             where s.flow_slug = register_worker.flow_slug and s.step_slug = register_worker.step_slug and s.queue_name = register_worker.queue_name

@@ -40,7 +40,7 @@ begin
         raise exception 'flow "%" has a queue per step; start_tasks needs the step_slug', v_flow using errcode = 'PF009';
     end if;
     v_route := case
-        when v_mode = 'flow' then lower(v_flow)
+        when v_mode = 'flow' then lower(v_flow collate "C")
         else (select s.queue_name from pgflow.steps s where s.flow_slug = v_flow and s.step_slug = v_step)
     end;
     if v_route is null then

@@ -6,6 +6,7 @@ mod functions;
 mod history;
 mod installed;
 mod levels;
+mod locale;
 mod lock;
 mod pgmq;
 mod privileges;
