@@ -260,10 +260,10 @@ fn assert_refused_as(slugs: &Slugs, expected: &Value, refusal: &str) {
     }
 }
 
-/// A slug of this many characters; one of thirty is not mended, so it may start or end with `_` or hold `__`.
+/// A slug of this many characters; one of a hundred is not mended, so it may start or end with `_` or hold `__`.
 fn slug(length: impl Strategy<Value = usize>) -> impl Strategy<Value = String> {
     let characters = length.prop_flat_map(|length| vec("[A-Za-z0-9_]", length));
-    (characters, 0..30).prop_map(|(characters, dice)| {
+    (characters, 0..100).prop_map(|(characters, dice)| {
         let mut slug = characters.concat().into_bytes();
         if dice > 0 {
             let last = slug.len() - 1;
@@ -295,7 +295,7 @@ fn swap_case(slug: &str) -> String {
 /// Flows around the borders: names of 44 to 48 characters, steps whose fallbacks have one digit or two, twins in case.
 fn flow() -> impl Strategy<Value = Slugs> {
     let flow = slug(
-        prop_oneof![5 => 43_usize..=48, 3 => 36_usize..43, 2 => 1_usize..12, 1 => 49_usize..=130],
+        prop_oneof![3 => Just(44_usize), 5 => 43_usize..=48, 3 => 36_usize..43, 2 => 1_usize..12, 1 => 49_usize..=130],
     );
     let step = slug(prop_oneof![5 => 1_usize..=6, 3 => 7_usize..=20, 1 => 30_usize..=47]).boxed();
     let count = prop_oneof![1 => Just(0_usize), 12 => 1_usize..=9, 6 => 10_usize..=12];
