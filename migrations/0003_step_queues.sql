@@ -36,7 +36,7 @@ begin
     from (
         select string_agg(f.flow_slug, ', ' order by f.flow_slug) as slugs
         from pgflow.flows f
-        group by lower(f.flow_slug)
+        group by lower(f.flow_slug collate "C")
         having count(*) > 1
     ) twins;
     if v_found is not null then
@@ -49,7 +49,7 @@ begin
     from (
         select string_agg(format('%I.%I', s.flow_slug, s.step_slug), ', ' order by s.step_index) as slugs
         from pgflow.steps s
-        group by s.flow_slug, lower(s.step_slug)
+        group by s.flow_slug, lower(s.step_slug collate "C")
         having count(*) > 1
     ) twins;
     if v_found is not null then
@@ -60,7 +60,7 @@ begin
 
     select string_agg(format('%I.%I in queue %I', s.flow_slug, s.step_slug, s.queue_name), ', ' order by s.flow_slug, s.step_index) into v_found
     from pgflow.steps s
-    where s.queue_name <> lower(s.flow_slug);
+    where s.queue_name <> lower(s.flow_slug collate "C");
     if v_found is not null then
         raise exception 'these steps are routed to another queue than that of their flow: %', v_found using
             errcode = 'PF012',
@@ -84,8 +84,8 @@ alter table pgflow.steps
     );
 
 -- Queue names ignore case, and so do slugs that name queues.
-create unique index idx_flows_slug_ignoring_case on pgflow.flows (lower(flow_slug));
-create unique index idx_steps_slug_ignoring_case on pgflow.steps (flow_slug, lower(step_slug));
+create unique index idx_flows_slug_ignoring_case on pgflow.flows (lower(flow_slug collate "C"));
+create unique index idx_steps_slug_ignoring_case on pgflow.steps (flow_slug, lower(step_slug collate "C"));
 
 -- The view needs it; its text of today stands in functions/.
 create function pgflow._waiting_messages(queue_name text, out messages bigint, out oldest_at timestamptz)
@@ -107,7 +107,7 @@ select
     m.messages as waiting_messages,
     m.oldest_at as oldest_waiting_at
 from (
-    select f.flow_slug, f.queue_mode, null::text as step_slug, lower(f.flow_slug) as queue_name, -1 as step_index
+    select f.flow_slug, f.queue_mode, null::text as step_slug, lower(f.flow_slug collate "C") as queue_name, -1 as step_index
     from pgflow.flows f
     where f.queue_mode = 'flow'
     union all

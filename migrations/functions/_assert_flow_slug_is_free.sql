@@ -10,7 +10,7 @@ declare
 begin
     select f.flow_slug into v_twin
     from pgflow.flows f
-    where lower(f.flow_slug) = lower(_assert_flow_slug_is_free.flow_slug) and f.flow_slug <> _assert_flow_slug_is_free.flow_slug;
+    where lower(f.flow_slug collate "C") = lower(_assert_flow_slug_is_free.flow_slug collate "C") and f.flow_slug <> _assert_flow_slug_is_free.flow_slug;
     if found then
         raise exception 'flow "%" differs from flow "%" only in case', _assert_flow_slug_is_free.flow_slug, v_twin using
             errcode = 'PF006',

@@ -13,7 +13,7 @@ declare
     v_queue text;
     v_other text;
     v_listed text[];
-    v_exists boolean;
+    v_tables text[];
 begin
     for v_queue in select distinct q from unnest(_assert_queues.queue_names) q order by q loop
         perform pgmq.validate_queue_name(v_queue);
@@ -30,7 +30,7 @@ begin
             union all
             select format('flow "%s"', f.flow_slug), f.flow_slug, 2
             from pgflow.flows f
-            where lower(f.flow_slug) = v_queue and f.flow_slug <> v_flow and f.queue_mode = 'flow'
+            where lower(f.flow_slug collate "C") = v_queue and f.flow_slug <> v_flow and f.queue_mode = 'flow'
             union all
             select format('flow "%s"', s.flow_slug), s.flow_slug, 3
             from pgflow.steps s
@@ -44,10 +44,16 @@ begin
                 hint = 'Queue names ignore case. Choose another slug.';
         end if;
 
-        select array_agg(m.queue_name::text order by m.queue_name::text) into v_listed
+        select array_agg(m.queue_name::text order by m.queue_name::text collate "C") into v_listed
         from pgmq.meta m
-        where lower(m.queue_name::text) = v_queue;
-        v_exists := to_regclass(format('pgmq.%I', 'q_' || v_queue)) is not null;
+        where lower(m.queue_name::text collate "C") = v_queue;
+        -- The archive counts, too: pgmq.create would take over one that is left, and its old messages stand in the way of new ones.
+        v_tables := array(
+            select t.name
+            from (values (1, 'q_' || v_queue), (2, 'a_' || v_queue)) t (n, name)
+            where to_regclass(format('pgmq.%I', t.name)) is not null
+            order by t.n
+        );
 
         if cardinality(v_listed) > 1 then
             raise exception 'flow "%": queue "%" is listed under several spellings: %', v_flow, v_queue, array_to_string(v_listed, ', ') using
@@ -57,7 +63,7 @@ begin
             raise exception 'flow "%": its queue "%" is no longer listed in pgmq.meta', v_flow, v_queue using
                 errcode = 'PF006',
                 hint = 'Somebody dropped it, and its messages with it. Restore it from a backup, or use a new flow slug.';
-        elsif owned and not v_exists then
+        elsif owned and cardinality(v_tables) < 2 then
             raise exception 'flow "%": its queue "%" is listed in pgmq.meta, but its table is gone', v_flow, v_queue using
                 errcode = 'PF006',
                 hint = 'Somebody dropped it, and its messages with it. Restore it from a backup, or use a new flow slug.';
@@ -65,8 +71,8 @@ begin
             raise exception 'flow "%": a queue "%" exists, and no flow owns it', v_flow, v_listed[1] using
                 errcode = 'PF006',
                 hint = 'A flow never adopts a queue that it did not create. Choose another slug, or drop the queue if nobody uses it.';
-        elsif not owned and v_exists then
-            raise exception 'flow "%": a table pgmq."q_%" exists, though pgmq.meta lists no such queue', v_flow, v_queue using
+        elsif not owned and v_tables <> '{}' then
+            raise exception 'flow "%": a table pgmq."%" exists, though pgmq.meta lists no such queue', v_flow, v_tables[1] using
                 errcode = 'PF006',
                 hint = 'It is left over from a queue of that name. Drop it if nobody uses it, or choose another slug.';
         end if;

@@ -15,7 +15,7 @@ begin
     end loop;
     select a.slug, b.slug into v_twin, v_slug
     from unnest(v_slugs) with ordinality as a (slug, n)
-    join unnest(v_slugs) with ordinality as b (slug, n) on lower(a.slug) = lower(b.slug) and a.n < b.n
+    join unnest(v_slugs) with ordinality as b (slug, n) on lower(a.slug collate "C") = lower(b.slug collate "C") and a.n < b.n
     order by b.n, a.n
     limit 1;
     if not found then

@@ -15,14 +15,14 @@ declare
 begin
     perform pgflow._assert_flow_slug_is_free(v_flow);
     v_queues := case
-        when _define_flow.queue_mode = 'flow' then array[lower(v_flow)]
+        when _define_flow.queue_mode = 'flow' then array[lower(v_flow collate "C")]
         else array(select e ->> 'queue' from jsonb_array_elements(routes) e)
     end;
     perform pgflow._assert_queues(v_flow, v_queues, owned => false);
     perform pgflow._assert_options(
         'flow ' || v_flow, (v_options ->> 'maxAttempts')::int, (v_options ->> 'baseDelay')::int, (v_options ->> 'timeout')::int, null
     );
-    perform pgflow._create_queues(v_queues);
+    perform pgflow._create_queues(v_flow, v_queues);
     insert into pgflow.flows (flow_slug, queue_mode, opt_max_attempts, opt_base_delay, opt_timeout)
     values (
         v_flow, _define_flow.queue_mode,

@@ -69,7 +69,7 @@ begin
     end if;
     perform pgflow._assert_options('step ' || v_slug, max_attempts, base_delay, timeout, start_delay);
 
-    select s.* into v_stored from pgflow.steps s where s.flow_slug = v_flow and lower(s.step_slug) = lower(v_slug);
+    select s.* into v_stored from pgflow.steps s where s.flow_slug = v_flow and lower(s.step_slug collate "C") = lower(v_slug collate "C");
     if found then
         if v_stored.step_slug <> v_slug then
             raise exception 'step "%" differs from step "%" only in case', v_slug, v_stored.step_slug using

@@ -12,11 +12,11 @@ declare
 begin
     if queue_mode = 'flow' then
         if length(v_flow) > 47 then
-            raise exception 'flow "%": queue name "%" has % characters; the limit is 47', v_flow, lower(v_flow), length(v_flow) using
+            raise exception 'flow "%": queue name "%" has % characters; the limit is 47', v_flow, lower(v_flow collate "C"), length(v_flow) using
                 errcode = 'PF010',
                 hint = 'Use a shorter slug.';
         end if;
-        v_queues := array_fill(lower(v_flow), array[cardinality(v_slugs)]);
+        v_queues := array_fill(lower(v_flow collate "C"), array[cardinality(v_slugs)]);
     elsif v_slugs = '{}' then
         raise exception 'flow "%" has a queue for each step, but no step', v_flow using
             errcode = 'PF004',

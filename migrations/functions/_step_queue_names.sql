@@ -13,8 +13,8 @@ declare
     v_fallback text;
 begin
     foreach v_slug in array step_slugs loop
-        v_readable := lower(flow_slug || '__' || v_slug);
-        v_fallback := lower(flow_slug || '__' || cardinality(v_names));
+        v_readable := lower((flow_slug || '__' || v_slug) collate "C");
+        v_fallback := lower((flow_slug || '__' || cardinality(v_names)) collate "C");
         if length(v_readable) <= 47 then
             v_names := v_names || v_readable;
         elsif length(v_fallback) <= 47 then

@@ -11,7 +11,7 @@ begin
     execute format(
         'update pgmq.%I q set vt = clock_timestamp() + make_interval(secs => m.secs), read_ct = q.read_ct + $3
          from unnest($1, $2) as m (msg_id, secs) where q.msg_id = m.msg_id',
-        'q_' || lower(queue_name)
+        'q_' || lower(queue_name collate "C")
     ) using message_ids, seconds, case when counted then 0 else 1 end;
     get diagnostics v_count = row_count;
     return v_count;

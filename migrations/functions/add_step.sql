@@ -40,7 +40,7 @@ begin
     select * from pgflow._define_step(
         v_flow.flow_slug, add_step.step_slug, add_step.deps_slugs, add_step.max_attempts, add_step.base_delay, add_step.timeout,
         add_step.start_delay, add_step.step_type, add_step.required_input_pattern, add_step.forbidden_input_pattern,
-        add_step.when_unmet, add_step.when_exhausted, lower(v_flow.flow_slug)
+        add_step.when_unmet, add_step.when_exhausted, lower(v_flow.flow_slug collate "C")
     );
 end
 $$;

@@ -14,7 +14,7 @@ as $$
 #variable_conflict use_column
 declare
     v_slug text := create_flow.flow_slug;
-    v_queues text[] := array[lower(create_flow.flow_slug)];
+    v_queues text[] := array[lower(create_flow.flow_slug collate "C")];
     v_flow pgflow.flows;
 begin
     perform pgflow._assert_slug('flow', v_slug);
@@ -31,7 +31,7 @@ begin
     perform pgflow._assert_queues(v_slug, v_queues, owned => v_flow.flow_slug is not null);
     if v_flow.flow_slug is null then
         perform pgflow._assert_options('flow ' || v_slug, max_attempts, base_delay, timeout, null);
-        perform pgflow._create_queues(v_queues);
+        perform pgflow._create_queues(v_slug, v_queues);
         insert into pgflow.flows (flow_slug, opt_max_attempts, opt_base_delay, opt_timeout)
         values (v_slug, coalesce(max_attempts, 3), coalesce(base_delay, 5), coalesce(timeout, 60));
     end if;

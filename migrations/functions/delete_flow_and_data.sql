@@ -1,6 +1,6 @@
 -- Removes a flow for good: its runs, whatever their status, with all that belongs to them, its definition, and its queues with their
 -- messages. Its running workers are marked deprecated, so that they stop by themselves. Returns how many runs were removed.
--- Only the exact slug will do. A queue that somebody has dropped already is no obstacle; one that another flow routes to stays.
+-- Only the exact slug will do. A queue that somebody has dropped already is no obstacle; one that another flow uses stays.
 -- Raises PF001 (no flow has exactly this slug).
 -- Locks: definitions, the flow's row, workers, runs, tasks, step states, and at last the queues' tables. Callers: operators, ensure_flow_compiled.
 create or replace function pgflow.delete_flow_and_data(flow_slug text) returns bigint
@@ -19,7 +19,7 @@ begin
     -- A run that is being started holds the row, too; one that comes later finds no flow.
     select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow for update;
     if not found then
-        select f.flow_slug into v_similar from pgflow.flows f where lower(f.flow_slug) = lower(v_flow) limit 1;
+        select f.flow_slug into v_similar from pgflow.flows f where lower(f.flow_slug collate "C") = lower(v_flow collate "C") limit 1;
         raise exception 'flow "%" is not defined in this database; nothing was deleted', v_flow using
             errcode = 'PF001',
             hint = case when v_similar is null then 'Check the slug.' else format('There is a flow "%s": write it exactly so to delete it.', v_similar) end;
@@ -39,12 +39,16 @@ begin
     for v_queue in
         select m.queue_name::text
         from pgmq.meta m
-        where lower(m.queue_name::text) in (
+        where lower(m.queue_name::text collate "C") in (
             select s.queue_name from pgflow.steps s where s.flow_slug = v_flow
             union
-            select lower(v_flow) where v_mode = 'flow'
+            select lower(v_flow collate "C") where v_mode = 'flow'
         )
-            and not exists (select from pgflow.steps o where o.queue_name = lower(m.queue_name::text) and o.flow_slug <> v_flow)
+            and not exists (select from pgflow.steps o where o.queue_name = lower(m.queue_name::text collate "C") and o.flow_slug <> v_flow)
+            and not exists (
+                select from pgflow.flows o
+                where lower(o.flow_slug collate "C") = lower(m.queue_name::text collate "C") and o.queue_mode = 'flow' and o.flow_slug <> v_flow
+            )
         order by m.queue_name::text
     loop
         perform pgmq.drop_queue(v_queue);

@@ -55,7 +55,7 @@ begin
         if v_differences = '{}' then
             perform pgflow._assert_queues(
                 v_flow,
-                case when v_mode = 'flow' then array[lower(v_flow)] else array(select e ->> 'queue' from jsonb_array_elements(v_routes) e) end,
+                case when v_mode = 'flow' then array[lower(v_flow collate "C")] else array(select e ->> 'queue' from jsonb_array_elements(v_routes) e) end,
                 owned => true
             );
             v_status := 'verified';

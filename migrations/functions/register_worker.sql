@@ -1,6 +1,7 @@
 -- Registers a running worker: what it serves, and which steps' handlers also take the flow's input. From here on it may claim.
 -- Raises PF001 (unknown flow or function), PF007 (the function is disabled, or the id is taken), PF009 (the queue is not a route of the flow).
--- Locks: the function's row, so that a worker registers either before or after the function is disabled. Callers: workers at startup.
+-- Locks: the flow's row, so that a worker registers either before or after the flow is deleted or recompiled; the function's row, so that
+-- it does either before or after the function is disabled. Callers: workers at startup.
 create or replace function pgflow.register_worker(
     worker_id uuid,
     function_name text,
@@ -18,6 +19,7 @@ declare
     v_function pgflow.worker_functions;
     v_mode text;
 begin
+    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = register_worker.flow_slug for key share;
     select w.* into v_function from pgflow.worker_functions w where w.function_name = register_worker.function_name for share;
     if not found then
         raise exception 'worker function "%" is not tracked', register_worker.function_name using
@@ -30,12 +32,11 @@ begin
             errcode = 'PF007',
             hint = 'Deal with the reason, then call pgflow.enable_worker_function.';
     end if;
-    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = register_worker.flow_slug;
-    if not found then
+    if v_mode is null then
         raise exception 'flow "%" is not defined in this database', register_worker.flow_slug using errcode = 'PF001';
     end if;
     if not (
-        (v_mode = 'flow' and register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug))
+        (v_mode = 'flow' and register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug collate "C"))
         or (v_mode = 'step' and exists (
             select from pgflow.steps s
             where s.flow_slug = register_worker.flow_slug and s.step_slug = register_worker.step_slug and s.queue_name = register_worker.queue_name

@@ -14,7 +14,7 @@ begin
     return query execute format(
         'update pgmq.%I q set vt = clock_timestamp() + make_interval(secs => m.secs)
          from unnest($1, $2) as m (msg_id, secs) where q.msg_id = m.msg_id returning q.msg_id',
-        'q_' || lower(set_vt_batch.queue_name)
+        'q_' || lower(set_vt_batch.queue_name collate "C")
     ) using msg_ids, vt_offsets;
 end
 $$;

@@ -1,7 +1,7 @@
 -- For workers that read their queue by themselves (pgmq.read): claims the queued tasks behind these messages; anything else in the list
 -- is not claimable, stays as it is and returns no row. A flow with step queues demands the step, a plain flow none.
--- Raises PF001 (unknown flow), PF003 (unknown step), PF007 (unknown or stopped worker), PF008 (visibility), PF009 (step or queue does not fit the flow).
--- A deprecated worker gets nothing.
+-- Raises PF001 (unknown flow), PF003 (unknown step), PF007 (unknown or stopped worker), PF008 (visibility), PF009 (step or queue does not fit the
+-- flow, or the worker serves another queue: who drains a flow or looks for live workers goes by that). A deprecated worker gets nothing.
 -- Locks: tasks, queue rows, as _start_claimed. Callers: workers of other languages.
 create or replace function pgflow.start_tasks(
     flow_slug text,
@@ -22,13 +22,13 @@ declare
     v_step text := start_tasks.step_slug;
     v_mode text;
     v_route text;
-    v_deprecated boolean;
+    v_worker pgflow.workers;
 begin
     select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow;
     if not found then
         raise exception 'flow "%" is not defined in this database', v_flow using errcode = 'PF001';
     end if;
-    select w.deprecated_at is not null into v_deprecated
+    select w.* into v_worker
     from pgflow.workers w
     where w.worker_id = start_tasks.worker_id and w.stopped_at is null;
     if not found then
@@ -40,7 +40,7 @@ begin
         raise exception 'flow "%" has a queue per step; start_tasks needs the step_slug', v_flow using errcode = 'PF009';
     end if;
     v_route := case
-        when v_mode = 'flow' then lower(v_flow)
+        when v_mode = 'flow' then lower(v_flow collate "C")
         else (select s.queue_name from pgflow.steps s where s.flow_slug = v_flow and s.step_slug = v_step)
     end;
     if v_route is null then
@@ -48,7 +48,12 @@ begin
     elsif v_queue is distinct from v_route then
         raise exception 'flow "%" uses queue "%"%, not "%"', v_flow, v_route, coalesce(' for step "' || v_step || '"', ''), v_queue using errcode = 'PF009';
     end if;
-    if v_deprecated then
+    if v_worker.queue_name <> v_queue then
+        raise exception 'worker % serves queue "%", not "%"', v_worker.worker_id, v_worker.queue_name, v_queue using
+            errcode = 'PF009',
+            hint = 'Register a worker for each queue that is read.';
+    end if;
+    if v_worker.deprecated_at is not null then
         return;
     end if;
     return query

@@ -6,11 +6,13 @@ mod functions;
 mod history;
 mod installed;
 mod levels;
+mod locale;
 mod lock;
 mod pgmq;
 mod privileges;
 mod script;
 mod script_refusals;
+mod step_queues;
 
 use std::error::Error;
 

@@ -102,7 +102,7 @@ async fn a_flow_whose_queue_was_dropped_can_be_deleted() {
 }
 
 #[tokio::test]
-async fn a_queue_that_another_flow_routes_to_stays() {
+async fn a_queue_that_another_flow_uses_stays() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("a")]).await;
     define(&db.pool, "other", &[step("a")]).await;
@@ -111,11 +111,17 @@ async fn a_queue_that_another_flow_routes_to_stays() {
         .await
         .expect("routes can be changed by hand");
     try_delete(&db.pool, "orders").await.expect("deleted");
+    define(&db.pool, "without_steps", &[]).await;
+    sqlx::raw_sql("update pgflow.steps set queue_name = 'without_steps'")
+        .execute(&db.pool)
+        .await
+        .expect("routes can be changed by hand");
+    try_delete(&db.pool, "other").await.expect("deleted");
     let left: Vec<String> = sqlx::query_scalar("select queue_name::text from pgmq.meta order by 1")
         .fetch_all(&db.pool)
         .await
         .expect("queues can be read");
-    assert_eq!(left, ["orders", "other"]);
+    assert_eq!(left, ["orders", "without_steps"]);
 }
 
 #[tokio::test]

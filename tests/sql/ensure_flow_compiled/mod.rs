@@ -1,12 +1,17 @@
 //! `ensure_flow_compiled`: compiles what is missing, verifies what is there, refuses the rest and leaves nothing behind.
 
+mod collisions;
 mod differences;
+mod faults;
 mod local;
+mod production;
 mod refusals;
 mod routes;
+mod step_mode;
 mod stored_shape;
 
 use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgExecutor, PgPool};
 
 use crate::support::TestDb;
@@ -24,6 +29,32 @@ pub(super) async fn ensure(
         .bind(shape)
         .fetch_one(db)
         .await
+}
+
+/// As [`ensure`] of flow `orders`, in a queue mode.
+async fn ensure_in(db: impl PgExecutor<'_>, mode: &str, steps: &[Step]) -> sqlx::Result<Value> {
+    sqlx::query_scalar("select pgflow.ensure_flow_compiled('orders', $1, queue_mode => $2)")
+        .bind(shape(steps))
+        .bind(mode)
+        .fetch_one(db)
+        .await
+}
+
+/// The names of all queues, as PGMQ lists them.
+async fn queues(pool: &PgPool) -> Vec<String> {
+    sqlx::query_scalar("select queue_name::text from pgmq.meta order by queue_name collate \"C\"")
+        .fetch_all(pool)
+        .await
+        .expect("queues can be read")
+}
+
+/// Runs statements that prepare a test.
+async fn run_sql(pool: &PgPool, sql: impl Into<String>) {
+    let sql = sql.into();
+    let ran = sqlx::raw_sql(AssertSqlSafe(sql.clone()))
+        .execute(pool)
+        .await;
+    ran.unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
 async fn answer(pool: &PgPool, steps: &[Step]) -> Value {

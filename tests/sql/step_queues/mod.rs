@@ -1,5 +1,9 @@
 //! Flows with a queue for each step, from definition to the end of their runs.
 
+mod claims;
+mod explain;
+mod start_tasks;
+
 use serde_json::json;
 
 use crate::support::TestDb;
