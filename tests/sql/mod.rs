@@ -14,6 +14,7 @@ mod empty_maps;
 mod enable_worker_function;
 mod ensure_flow_compiled;
 mod events;
+mod explain_step;
 mod fail_task;
 mod get_run_with_states;
 mod is_valid_slug;
