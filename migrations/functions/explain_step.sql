@@ -16,6 +16,8 @@ create or replace function pgflow.explain_step(run_id uuid, step_slug text) retu
 language plpgsql stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -142,10 +144,11 @@ begin
         v_message := 'None of its tasks waits or runs, and yet it has not ended: its rows were changed by hand, or this is a fault of pgflow.';
     else
         if to_regclass(format('pgmq.%I', 'q_' || v_queue)) is not null then
+            -- The limit keeps this a look-up per task, however long the queue is: see claim_tasks.
             execute format(
                 'select t.attempts_count, q.vt, q.vt > clock_timestamp()
                  from pgflow.step_tasks t
-                 join pgmq.%I q on q.msg_id = t.message_id
+                 cross join lateral (select m.vt from pgmq.%I m where m.msg_id = t.message_id limit 1) q
                  where t.run_id = $1 and t.step_slug = $2 and t.status = ''queued'' and t.queue_name = $3
                  order by q.vt, t.task_index
                  limit 1',

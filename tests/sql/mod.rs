@@ -23,6 +23,7 @@ mod maps;
 mod mark_worker_stopped;
 mod plans;
 mod prune_data_older_than;
+mod plans_with_history;
 mod races;
 mod realtime;
 mod register_worker;
