@@ -13,7 +13,8 @@ declare
 begin
     if cardinality(msg_ids) is distinct from cardinality(vt_offsets) then
         raise exception 'set_vt_batch got % message ids and % offsets; it needs one offset for each message', cardinality(msg_ids), cardinality(vt_offsets) using
-            errcode = 'PF009';
+            errcode = 'PF009',
+            hint = 'Pass one element of each array for each message.';
     end if;
     select array_agg(m.id order by m.id), array_agg(m.secs order by m.id) into v_ids, v_offsets
     from unnest(msg_ids, vt_offsets) as m (id, secs)

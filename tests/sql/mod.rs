@@ -13,6 +13,7 @@ mod delete_flow_and_data;
 mod empty_maps;
 mod enable_worker_function;
 mod ensure_flow_compiled;
+mod error_codes;
 mod events;
 mod explain_step;
 mod fail_task;
