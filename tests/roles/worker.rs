@@ -9,9 +9,11 @@ use tokio::task::JoinSet;
 use super::{
     DEADLINE, Installed, Orders, Step, assert_may_not_call, assert_writes_nothing, eventually,
 };
-use crate::support::flows::{FUNCTION, claim, define, fail, start, step};
+use crate::support::flows::{
+    FUNCTION, claim, define, define_with_step_queues, drain, fail, start, step, step_worker,
+};
 use crate::support::invariants::assert_invariants;
-use crate::support::runs::{age, requeue};
+use crate::support::runs::{age, outline, requeue};
 
 async fn start_worker(pool: &PgPool) -> pgflow::worker::WorkerHandle {
     let worker = FlowWorker::<Orders>::new().poll_interval(std::time::Duration::from_millis(20));
@@ -102,6 +104,23 @@ async fn what_a_worker_does_in_need_is_allowed_too() {
         .execute(&installed.owner)
         .await
         .expect("the owner can delete");
+    assert_invariants(&installed.owner).await;
+}
+
+#[tokio::test]
+async fn a_member_stores_and_serves_a_flow_with_step_queues() {
+    let installed = Installed::new().await;
+    let pool = installed.worker().await;
+    define_with_step_queues(&pool, "f", &[step("a"), step("b").deps(&["a"])]).await;
+    let run_id = start(&pool, "f", json!({})).await;
+    for step in ["a", "b"] {
+        let worker = step_worker(&pool, "f", step).await;
+        assert_eq!(drain(&pool, worker, |_| json!(1)).await, 1);
+    }
+    assert_eq!(
+        outline(&pool, run_id).await,
+        "run completed, a completed, b completed"
+    );
     assert_invariants(&installed.owner).await;
 }
 

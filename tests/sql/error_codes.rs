@@ -16,7 +16,10 @@ fn sql_files() -> Vec<(String, String)> {
         for entry in entries.expect("the folder is there") {
             let name = entry.expect("a file").file_name().into_string();
             let name = format!("{folder}/{}", name.expect("a plain name"));
-            if name.ends_with(".sql") {
+            if Path::new(&name)
+                .extension()
+                .is_some_and(|ending| ending == "sql")
+            {
                 files.push((name.clone(), read(&name)));
             }
         }

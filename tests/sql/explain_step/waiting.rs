@@ -6,7 +6,9 @@ use sqlx::{AssertSqlSafe, PgPool};
 
 use super::{explain, keep_workers_alive, said};
 use crate::support::TestDb;
-use crate::support::flows::{claim_one, define, fail, start, step, worker};
+use crate::support::flows::{
+    claim_one, define, define_with_step_queues, fail, start, step, step_worker, worker,
+};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::messages;
 use crate::support::runs::database_with;
@@ -238,5 +240,23 @@ async fn live_workers_will_take_it() {
     );
     assert_eq!(explained["live_workers"], 2);
     assert_eq!(explained["tasks"], json!({"queued": 1}));
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn with_step_queues_only_workers_of_the_step_count() {
+    let db = TestDb::new().await;
+    define_with_step_queues(&db.pool, "f", &[step("a"), step("b")]).await;
+    let run_id = start(&db.pool, "f", json!({})).await;
+    step_worker(&db.pool, "f", "a").await;
+    keep_workers_alive(&db.pool).await;
+    assert_eq!(
+        said(&explain(&db.pool, run_id, "a").await).1,
+        "It waits in queue \"f__a\", which a live worker serves."
+    );
+    assert_eq!(
+        said(&explain(&db.pool, run_id, "b").await).1,
+        "It waits in queue \"f__b\", which no live worker serves."
+    );
     assert_invariants(&db.pool).await;
 }

@@ -31,13 +31,18 @@ enum Call {
 }
 
 /// Each index, with what it is for.
-const INDEXES: [(&str, For); 18] = [
+const INDEXES: [(&str, For); 20] = [
     ("deps_pkey", For::Call(Call::Complete)),
     (
         "flows_pkey",
         For::Query("select pgflow.start_flow('f', '[]')"),
     ),
     ("idx_deps_by_flow_step", For::Call(Call::Complete)),
+    // Queue names ignore case.
+    (
+        "idx_flows_slug_ignoring_case",
+        For::Rule("insert into pgflow.flows (flow_slug) values ('F')"),
+    ),
     (
         "idx_runs_ended_at",
         For::Query("select pgflow.prune_data_older_than('1 day')"),
@@ -46,6 +51,12 @@ const INDEXES: [(&str, For); 18] = [
     ("idx_runs_started_at", For::Call(Call::ListRuns)),
     ("idx_step_tasks_message", For::Call(Call::Claim)),
     ("idx_step_tasks_started", For::Call(Call::Recover)),
+    (
+        "idx_steps_slug_ignoring_case",
+        For::Rule(
+            "insert into pgflow.steps (flow_slug, step_slug, step_index, queue_name) values ('f', 'LIST', 99, 'f')",
+        ),
+    ),
     // Which workers of a function ran last, as people ask when one is disabled.
     (
         "idx_workers_function_name",
