@@ -47,7 +47,7 @@ begin
         raise exception 'flow "%" has no step "%" in run %', v_run.flow_slug, explain_step.step_slug, v_run.run_id using
             errcode = 'PF003',
             hint = (
-                select coalesce('Its steps are: ' || string_agg(s.step_slug, ', ' order by s.step_slug) || '.', 'It has no steps.')
+                select coalesce('Its steps are ' || string_agg(s.step_slug, ', ' order by s.step_slug) || '.', 'It has no steps.')
                 from pgflow.step_states s
                 where s.run_id = v_run.run_id
             );

@@ -10,10 +10,10 @@ use super::{
     DEADLINE, Installed, Orders, Step, assert_may_not_call, assert_writes_nothing, eventually,
 };
 use crate::support::flows::{
-    FUNCTION, claim, define, define_with_step_queues, drain, fail, start, step, step_worker,
+    FUNCTION, claim, claim_one, define, define_with_step_queues, fail, start, step, step_worker,
 };
 use crate::support::invariants::assert_invariants;
-use crate::support::runs::{age, outline, requeue};
+use crate::support::runs::{Item, age, complete_batch, outline, requeue};
 
 async fn start_worker(pool: &PgPool) -> pgflow::worker::WorkerHandle {
     let worker = FlowWorker::<Orders>::new().poll_interval(std::time::Duration::from_millis(20));
@@ -115,7 +115,11 @@ async fn a_member_stores_and_serves_a_flow_with_step_queues() {
     let run_id = start(&pool, "f", json!({})).await;
     for step in ["a", "b"] {
         let worker = step_worker(&pool, "f", step).await;
-        assert_eq!(drain(&pool, worker, |_| json!(1)).await, 1);
+        let task = claim_one(&pool, worker).await;
+        assert_eq!(
+            complete_batch(&pool, &[Item::of(&task, json!(1))]).await,
+            ["completed"]
+        );
     }
     assert_eq!(
         outline(&pool, run_id).await,

@@ -333,7 +333,7 @@ async fn an_unknown_run_or_step_is_refused() {
         message,
         format!("flow \"f\" has no step \"ship\" in run {run_id}")
     );
-    assert_eq!(hint, "Its steps are: fetch, pack.");
+    assert_eq!(hint, "Its steps are fetch, pack.");
     let (code, _, hint) = refused(&db.pool, empty, "fetch").await;
     assert_eq!((&*code, &*hint), ("PF003", "It has no steps."));
     assert_invariants(&db.pool).await;
