@@ -5,6 +5,7 @@ mod examples;
 mod maintenance;
 mod migrate;
 mod readme;
+mod roles;
 mod sql;
 mod support;
 mod upgrade;

@@ -9,7 +9,9 @@ declare
     v_options jsonb;
 begin
     if jsonb_typeof(shape) is distinct from 'object' or jsonb_typeof(shape -> 'steps') is distinct from 'array' then
-        raise exception 'flow "%": the shape is not an object with an array "steps"', flow_slug using errcode = 'PF004';
+        raise exception 'flow "%": the shape is not an object with an array "steps"', flow_slug using
+            errcode = 'PF004',
+            hint = 'A worker sends the shape of its flow by itself: {"steps": [..], "options": {..}}.';
     end if;
     for v_step in select jsonb_array_elements(shape -> 'steps') loop
         if jsonb_typeof(v_step -> 'slug') is distinct from 'string'

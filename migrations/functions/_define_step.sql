@@ -33,11 +33,14 @@ declare
     v_found text;
 begin
     if v_type not in ('single', 'map') then
-        raise exception 'step "%": type is "%"; it must be "single" or "map"', v_slug, v_type using errcode = 'PF004';
+        raise exception 'step "%": type is "%"; it must be "single" or "map"', v_slug, v_type using
+            errcode = 'PF004',
+            hint = 'A map step has a task for each element of an array, a single step has one.';
     end if;
     if v_unmet not in ('fail', 'skip', 'skip-cascade') or v_exhausted not in ('fail', 'skip', 'skip-cascade') then
         raise exception 'step "%": when_unmet is "%" and when_exhausted is "%"; each must be "fail", "skip" or "skip-cascade"', v_slug, v_unmet, v_exhausted using
-            errcode = 'PF004';
+            errcode = 'PF004',
+            hint = 'Leave them out for "skip" and "fail".';
     end if;
     if jsonb_typeof(v_required) <> 'object' or jsonb_typeof(v_forbidden) <> 'object' then
         raise exception 'step "%": a condition is a JSON object', v_slug using errcode = 'PF004', hint = 'For example {"plan": "premium"}.';
@@ -53,11 +56,15 @@ begin
             hint = 'Put the condition on the steps after it.';
     end if;
     if v_slug = any (v_deps) then
-        raise exception 'step "%" depends on itself', v_slug using errcode = 'PF004';
+        raise exception 'step "%" depends on itself', v_slug using
+            errcode = 'PF004',
+            hint = 'Name only steps that were added before.';
     end if;
     select d into v_found from unnest(v_deps) d group by d having count(*) > 1 limit 1;
     if found then
-        raise exception 'step "%" lists dependency "%" twice', v_slug, v_found using errcode = 'PF004';
+        raise exception 'step "%" lists dependency "%" twice', v_slug, v_found using
+            errcode = 'PF004',
+            hint = 'Name each dependency once.';
     end if;
     select string_agg(coalesce(d, 'NULL'), ', ' order by d) into v_found
     from unnest(v_deps) d

@@ -39,7 +39,9 @@ begin
             hint = 'Start a new worker: it registers under a new id.';
     end if;
     if max_tasks is null or max_tasks < 1 then
-        raise exception 'max_tasks is %; it must be at least 1', max_tasks using errcode = 'PF009';
+        raise exception 'max_tasks is %; it must be at least 1', max_tasks using
+            errcode = 'PF009',
+            hint = 'Ask for as many tasks as the worker has room for.';
     end if;
     if v_worker.deprecated_at is not null then
         return;

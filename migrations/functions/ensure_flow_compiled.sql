@@ -29,7 +29,9 @@ declare
     v_status text;
 begin
     if v_mode is null or v_mode not in ('flow', 'step') then
-        raise exception 'flow "%": queue mode "%" is unknown; it is "flow" or "step"', v_flow, v_mode using errcode = 'PF009';
+        raise exception 'flow "%": queue mode "%" is unknown; it is "flow" or "step"', v_flow, v_mode using
+            errcode = 'PF009',
+            hint = 'Leave it out for "flow".';
     end if;
     perform pgflow._assert_slug('flow', v_flow);
     perform pgflow._assert_shape(v_flow, shape);

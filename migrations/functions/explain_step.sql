@@ -2,7 +2,7 @@
 --   completed, skipped, failed     it has ended
 --   run_ended                      its run has ended before it
 --   waiting_for_dependencies       `waiting_for` names them
---   not_advanced                   nothing holds it up, and it was not started: a fault, or rows changed by hand
+--   not_advanced                   nothing holds it up, and yet it did not go on: a fault, or rows changed by hand
 --   running                        a worker is at it: `running`, the longest first, 10 at most
 --   stalled                        its workers are past their time; recovery takes it
 --   message_missing                a waiting task's message is gone from its queue: no worker will ever see it
@@ -16,6 +16,8 @@ create or replace function pgflow.explain_step(run_id uuid, step_slug text) retu
 language plpgsql stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -45,7 +47,7 @@ begin
         raise exception 'flow "%" has no step "%" in run %', v_run.flow_slug, explain_step.step_slug, v_run.run_id using
             errcode = 'PF003',
             hint = (
-                select 'Its steps are ' || string_agg(s.step_slug, ', ' order by s.step_slug) || '.'
+                select coalesce('Its steps are ' || string_agg(s.step_slug, ', ' order by s.step_slug) || '.', 'It has no steps.')
                 from pgflow.step_states s
                 where s.run_id = v_run.run_id
             );
@@ -92,10 +94,10 @@ begin
     where w.flow_slug = v_run.flow_slug and w.queue_name = v_queue
         and w.stopped_at is null and w.deprecated_at is null and w.last_heartbeat_at > now() - interval '6 seconds';
     -- The function of whoever served this queue last.
-    select wf.disabled_reason into v_disabled
+    select case when not wf.enabled then coalesce(wf.disabled_reason, 'no reason was given') end into v_disabled
     from pgflow.workers w
     join pgflow.worker_functions wf on wf.function_name = w.function_name
-    where w.flow_slug = v_run.flow_slug and w.queue_name = v_queue and not wf.enabled
+    where w.flow_slug = v_run.flow_slug and w.queue_name = v_queue
     order by w.started_at desc
     limit 1;
 
@@ -126,16 +128,27 @@ begin
         v_message := 'All that it depends on has ended, and yet it was not started: its rows were changed by hand, or this is a fault of pgflow.';
     elsif v_started > v_overdue then
         v_reason := 'running';
-        v_message := format('Workers are at %s of its %s tasks.', v_started, v_step.initial_tasks);
+        v_message := case
+            when v_step.initial_tasks = 1 then 'Its task is running.'
+            else format('%s of its %s tasks %s running.', v_started, v_step.initial_tasks, case v_started when 1 then 'is' else 'are' end)
+        end;
     elsif v_overdue > 0 then
         v_reason := 'stalled';
-        v_message := format('%s of its tasks are past their time, so their workers have died: recovery takes them at its next run, every 15 seconds while a worker runs.', v_overdue);
+        v_message := case
+            when v_step.initial_tasks = 1 then 'Its task is past its time: its worker died, or does not answer.'
+            when v_overdue = 1 then format('1 of its %s tasks is past its time: its worker died, or does not answer.', v_step.initial_tasks)
+            else format('%s of its %s tasks are past their time: their workers died, or do not answer.', v_overdue, v_step.initial_tasks)
+        end || ' Recovery deals with that, every 15 seconds while a worker runs.';
+    elsif v_queued = 0 then
+        v_reason := 'not_advanced';
+        v_message := 'None of its tasks waits or runs, and yet it has not ended: its rows were changed by hand, or this is a fault of pgflow.';
     else
         if to_regclass(format('pgmq.%I', 'q_' || v_queue)) is not null then
+            -- The limit keeps this a look-up per task, however long the queue is: see claim_tasks.
             execute format(
                 'select t.attempts_count, q.vt, q.vt > clock_timestamp()
                  from pgflow.step_tasks t
-                 join pgmq.%I q on q.msg_id = t.message_id
+                 cross join lateral (select m.vt from pgmq.%I m where m.msg_id = t.message_id limit 1) q
                  where t.run_id = $1 and t.step_slug = $2 and t.status = ''queued'' and t.queue_name = $3
                  order by q.vt, t.task_index
                  limit 1',
@@ -144,7 +157,11 @@ begin
         end if;
         if v_visible_at is null then
             v_reason := 'message_missing';
-            v_message := format('%s of its tasks wait, but their messages are gone from queue "%s": somebody removed them.', v_queued, v_queue);
+            v_message := case
+                when v_step.initial_tasks = 1 then format('Its task waits, but its message is gone from queue "%s": somebody removed it.', v_queue)
+                when v_queued = 1 then format('1 of its %s tasks waits, but its message is gone from queue "%s": somebody removed it.', v_step.initial_tasks, v_queue)
+                else format('%s of its %s tasks wait, but their messages are gone from queue "%s": somebody removed them.', v_queued, v_step.initial_tasks, v_queue)
+            end;
         elsif v_is_hidden then
             v_reason := case when v_attempts = 0 then 'start_delay' else 'retry_delay' end;
             v_message := format(case v_reason when 'start_delay' then 'Its start is delayed until %s.' else 'An attempt failed; the next one may start at %s.' end, v_visible_at);
@@ -153,7 +170,8 @@ begin
             v_message := format('It waits in queue "%s", which no live worker serves%s.', v_queue, coalesce('; its worker function is disabled: ' || v_disabled, ''));
         else
             v_reason := 'waiting_for_worker';
-            v_message := format('It waits in queue "%s"; %s live workers serve it.', v_queue, v_live);
+            v_message := format('It waits in queue "%s", which %s.', v_queue,
+                case v_live when 1 then 'a live worker serves' else v_live || ' live workers serve' end);
         end if;
     end if;
 

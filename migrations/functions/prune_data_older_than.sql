@@ -24,7 +24,9 @@ begin
             hint = 'For example interval ''30 days''.';
     end if;
     if max_runs is null or max_runs < 1 then
-        raise exception 'max_runs is %; it must be at least 1', coalesce(max_runs::text, 'null') using errcode = 'PF009';
+        raise exception 'max_runs is %; it must be at least 1', coalesce(max_runs::text, 'null') using
+            errcode = 'PF009',
+            hint = 'Leave it out for 1,000.';
     end if;
     -- No run is older, and no timestamp is out of range.
     v_cutoff := now() - least(retention, interval '1000 years');

@@ -33,7 +33,9 @@ begin
             hint = 'Deal with the reason, then call pgflow.enable_worker_function.';
     end if;
     if v_mode is null then
-        raise exception 'flow "%" is not defined in this database', register_worker.flow_slug using errcode = 'PF001';
+        raise exception 'flow "%" is not defined in this database', register_worker.flow_slug using
+            errcode = 'PF001',
+            hint = 'Call pgflow.ensure_flow_compiled first.';
     end if;
     if not (
         (v_mode = 'flow' and register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug collate "C"))
@@ -43,7 +45,9 @@ begin
         ))
     ) then
         raise exception 'queue "%" is no route of flow "%"%', register_worker.queue_name, register_worker.flow_slug,
-            coalesce(', step "' || register_worker.step_slug || '"', '') using errcode = 'PF009';
+            coalesce(', step "' || register_worker.step_slug || '"', '') using
+            errcode = 'PF009',
+            hint = 'The routes are in pgflow.steps; only a worker of a flow with step queues names a step.';
     end if;
     insert into pgflow.workers (worker_id, function_name, flow_slug, step_slug, queue_name, flow_input_steps)
     values (

@@ -32,20 +32,46 @@ begin
         array_agg(x.queue_name), array_agg(x.message_id)
     into v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages
     from (
+        -- Oldest first, one by one, each row of another table looked up by its key: the limits see to that. As plain joins, planned when
+        -- the tables were small, this reads all runs that ever were, at every call.
         select t.run_id, t.step_slug, t.task_index, t.requeued_count, t.queue_name, t.message_id
-        from pgflow.step_tasks t
-        join pgflow.runs r on r.run_id = t.run_id
-        join pgflow.step_states s on s.run_id = t.run_id and s.step_slug = t.step_slug
-        join pgflow.flows f on f.flow_slug = t.flow_slug
-        join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
-        where t.status = 'started'
+        from (
+            select k.*
+            from pgflow.step_tasks k
             -- The shortest deadline that any task can have: what the index on started_at is searched for.
-            and t.started_at < now() - interval '30 seconds'
-            and t.started_at < now() - make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30)
-            and r.status = 'started' and s.status = 'started'
-        order by t.started_at
+            where k.status = 'started' and k.started_at < now() - interval '30 seconds'
+            order by k.started_at
+        ) c
+        cross join lateral (
+            select coalesce(d.opt_timeout, f.opt_timeout)::float8 as timeout
+            from pgflow.flows f
+            join pgflow.steps d on d.flow_slug = f.flow_slug
+            where f.flow_slug = c.flow_slug and d.step_slug = c.step_slug
+            limit 1
+        ) o
+        cross join lateral (
+            select
+            from pgflow.runs k
+            where k.run_id = c.run_id and k.status = 'started' and c.started_at < now() - make_interval(secs => o.timeout + 30)
+            limit 1
+            for no key update skip locked
+        ) r
+        cross join lateral (
+            select
+            from pgflow.step_states k
+            where k.run_id = c.run_id and k.step_slug = c.step_slug and k.status = 'started'
+            limit 1
+            for no key update skip locked
+        ) s
+        cross join lateral (
+            select k.*
+            from pgflow.step_tasks k
+            where k.run_id = c.run_id and k.step_slug = c.step_slug and k.task_index = c.task_index
+                and k.status = 'started' and k.started_at = c.started_at
+            limit 1
+            for no key update skip locked
+        ) t
         limit 1000
-        for no key update of r, s, t skip locked
     ) x;
     if v_run_ids is null then
         return 0;

@@ -8,7 +8,9 @@ as $$
 #variable_conflict use_column
 begin
     if environment is null or environment not in ('production', 'local') then
-        raise exception 'environment "%" is unknown; it is "production" or "local"', environment using errcode = 'PF009';
+        raise exception 'environment "%" is unknown; it is "production" or "local"', environment using
+            errcode = 'PF009',
+            hint = '"local" is for a database of a developer''s own, "production" for every other.';
     end if;
     update pgflow.installation i set environment = set_environment.environment where i.environment <> set_environment.environment;
 end

@@ -4,17 +4,26 @@
 create or replace function pgflow.set_vt_batch(queue_name text, msg_ids bigint[], vt_offsets int[]) returns setof bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
+declare
+    v_ids bigint[];
+    v_offsets int[];
 begin
     if cardinality(msg_ids) is distinct from cardinality(vt_offsets) then
         raise exception 'set_vt_batch got % message ids and % offsets; it needs one offset for each message', cardinality(msg_ids), cardinality(vt_offsets) using
-            errcode = 'PF009';
+            errcode = 'PF009',
+            hint = 'Pass one element of each array for each message.';
     end if;
+    select array_agg(m.id order by m.id), array_agg(m.secs order by m.id) into v_ids, v_offsets
+    from unnest(msg_ids, vt_offsets) as m (id, secs)
+    where m.id is not null;
+    -- No join: see _take_messages.
     return query execute format(
-        'update pgmq.%I q set vt = clock_timestamp() + make_interval(secs => m.secs)
-         from unnest($1, $2) as m (msg_id, secs) where q.msg_id = m.msg_id returning q.msg_id',
+        'update pgmq.%I q set vt = clock_timestamp() + make_interval(secs => $2[width_bucket(q.msg_id, $1)])
+         where q.msg_id = any ($1) returning q.msg_id',
         'q_' || lower(set_vt_batch.queue_name collate "C")
-    ) using msg_ids, vt_offsets;
+    ) using v_ids, v_offsets;
 end
 $$;

@@ -50,7 +50,8 @@ begin
     if v_root_map is not null and jsonb_typeof(v_input) <> 'array' then
         raise exception 'flow "%" needs an array as its input, because step "%" maps over it; it was given %', v_flow, v_root_map,
             case jsonb_typeof(v_input) when 'object' then 'an object' when 'null' then 'null' else 'a ' || jsonb_typeof(v_input) end using
-            errcode = 'PF005';
+            errcode = 'PF005',
+            hint = 'Pass an array: the step has a task for each of its elements.';
     end if;
 
     insert into pgflow.runs (run_id, flow_slug, input, remaining_steps)

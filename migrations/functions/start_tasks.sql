@@ -26,27 +26,39 @@ declare
 begin
     select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow;
     if not found then
-        raise exception 'flow "%" is not defined in this database', v_flow using errcode = 'PF001';
+        raise exception 'flow "%" is not defined in this database', v_flow using
+            errcode = 'PF001',
+            hint = 'Check the slug; a worker of the flow stores its definition when it starts.';
     end if;
     select w.* into v_worker
     from pgflow.workers w
     where w.worker_id = start_tasks.worker_id and w.stopped_at is null;
     if not found then
-        raise exception 'worker % is not registered, or has stopped', start_tasks.worker_id using errcode = 'PF007';
+        raise exception 'worker % is not registered, or has stopped', start_tasks.worker_id using
+            errcode = 'PF007',
+            hint = 'Start a new worker: it registers under a new id.';
     end if;
     if v_mode = 'flow' and v_step is not null then
-        raise exception 'flow "%" has one queue for all its steps; start_tasks takes no step_slug for it', v_flow using errcode = 'PF009';
+        raise exception 'flow "%" has one queue for all its steps; start_tasks takes no step_slug for it', v_flow using
+            errcode = 'PF009',
+            hint = 'Leave step_slug out.';
     elsif v_mode = 'step' and v_step is null then
-        raise exception 'flow "%" has a queue per step; start_tasks needs the step_slug', v_flow using errcode = 'PF009';
+        raise exception 'flow "%" has a queue per step; start_tasks needs the step_slug', v_flow using
+            errcode = 'PF009',
+            hint = 'Name the step whose queue the messages are from.';
     end if;
     v_route := case
         when v_mode = 'flow' then lower(v_flow collate "C")
         else (select s.queue_name from pgflow.steps s where s.flow_slug = v_flow and s.step_slug = v_step)
     end;
     if v_route is null then
-        raise exception 'flow "%" has no step "%"', v_flow, v_step using errcode = 'PF003';
+        raise exception 'flow "%" has no step "%"', v_flow, v_step using
+            errcode = 'PF003',
+            hint = 'Its steps are in pgflow.steps.';
     elsif v_queue is distinct from v_route then
-        raise exception 'flow "%" uses queue "%"%, not "%"', v_flow, v_route, coalesce(' for step "' || v_step || '"', ''), v_queue using errcode = 'PF009';
+        raise exception 'flow "%" uses queue "%"%, not "%"', v_flow, v_route, coalesce(' for step "' || v_step || '"', ''), v_queue using
+            errcode = 'PF009',
+            hint = 'A message is claimed under the queue that it was read from.';
     end if;
     if v_worker.queue_name <> v_queue then
         raise exception 'worker % serves queue "%", not "%"', v_worker.worker_id, v_worker.queue_name, v_queue using

@@ -10,7 +10,9 @@ as $$
 #variable_conflict use_column
 begin
     if start_mode is null or start_mode not in ('process', 'http') then
-        raise exception 'start mode "%" of function "%" is unknown; it is "process" or "http"', start_mode, function_name using errcode = 'PF009';
+        raise exception 'start mode "%" of function "%" is unknown; it is "process" or "http"', start_mode, function_name using
+            errcode = 'PF009',
+            hint = 'Leave it out for "process".';
     end if;
     insert into pgflow.worker_functions (function_name, start_mode)
     values (track_worker_function.function_name, track_worker_function.start_mode)

@@ -172,7 +172,7 @@ pub enum StepReason {
     RunEnded,
     /// Steps that it depends on have not ended.
     WaitingForDependencies,
-    /// Nothing holds it up, and it was not started: a fault, or rows changed by hand.
+    /// Nothing holds it up, and yet it did not go on: a fault, or rows changed by hand.
     NotAdvanced,
     /// A worker is at it.
     Running,

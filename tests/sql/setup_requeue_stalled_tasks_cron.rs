@@ -1,23 +1,29 @@
-//! `setup_requeue_stalled_tasks_cron`, with a stand-in for `pg_cron` that keeps the jobs by name as `pg_cron` does.
+//! `setup_requeue_stalled_tasks_cron`, with a stand-in for `pg_cron` that keeps the jobs by name and refuses what is no schedule, as
+//! `pg_cron` does.
 
 use serde_json::json;
 use sqlx::AssertSqlSafe;
-use sqlx::postgres::PgPool;
+use sqlx::postgres::{PgDatabaseError, PgPool};
 
 use crate::support::TestDb;
 use crate::support::flows::{claim_one, start, step};
 use crate::support::invariants::assert_invariants;
-use crate::support::rows::raised;
 use crate::support::runs::{age, database_with, task_statuses};
 
 async fn install_cron(pool: &PgPool) {
     sqlx::raw_sql(
         "create schema cron;
          create table cron.job (jobname text primary key, schedule text, command text);
-         create function cron.schedule(job_name text, schedule text, command text) returns bigint language sql as $$
-             insert into cron.job values (job_name, schedule, command)
-             on conflict (jobname) do update set schedule = excluded.schedule, command = excluded.command
-             returning 1::bigint
+         create function cron.schedule(job_name text, schedule text, command text) returns bigint language plpgsql as $$
+         begin
+             -- Seconds, or five fields.
+             if $2 !~ '^([1-5]?[0-9] seconds|(\\S+ ){4}\\S+)$' then
+                 raise exception 'invalid schedule: %', $2 using errcode = 'invalid_parameter_value';
+             end if;
+             insert into cron.job values ($1, $2, $3)
+             on conflict (jobname) do update set schedule = excluded.schedule, command = excluded.command;
+             return 1;
+         end
          $$",
     )
     .execute(pool)
@@ -87,11 +93,44 @@ async fn what_is_scheduled_recovers_stalled_tasks() {
     assert_invariants(&db.pool).await;
 }
 
+/// The error's code and message, and its hint.
+fn refused(result: sqlx::Result<String>) -> (String, String) {
+    let error = result.expect_err("it was to be refused");
+    let error = error.as_database_error().expect("Postgres raised it");
+    let error = error.downcast_ref::<PgDatabaseError>();
+    let hint = error.hint().expect("it has a hint").to_owned();
+    (format!("{}: {}", error.code(), error.message()), hint)
+}
+
+#[tokio::test]
+async fn a_schedule_that_pg_cron_refuses_changes_nothing_and_is_told_what_would_do() {
+    let db = TestDb::new().await;
+    install_cron(&db.pool).await;
+    set_up(&db.pool, "").await.expect("scheduled");
+    let before = jobs(&db.pool).await;
+    // Versions before 1.5 know no seconds: what is said must help there too.
+    let example =
+        "For example '15 seconds' (pg_cron 1.5 and newer), or '* * * * *' for every minute.";
+    for (schedule, error) in [
+        (
+            "'soon'",
+            "PF009: pg_cron refuses the schedule \"soon\": invalid schedule: soon",
+        ),
+        ("null", "PF009: the schedule is null"),
+    ] {
+        let refused = refused(set_up(&db.pool, schedule).await);
+        assert_eq!(refused, (error.to_owned(), example.to_owned()));
+    }
+    assert_eq!(jobs(&db.pool).await, before);
+}
+
 #[tokio::test]
 async fn without_pg_cron_it_is_refused() {
     let db = TestDb::new().await;
+    let (error, hint) = refused(set_up(&db.pool, "").await);
+    assert_eq!(error, "PF011: this database has no pg_cron");
     assert_eq!(
-        raised(set_up(&db.pool, "").await),
-        "PF011: this database has no pg_cron"
+        hint,
+        "Nothing is needed while a worker runs: workers recover stalled tasks every 15 seconds. Else: create extension pg_cron."
     );
 }

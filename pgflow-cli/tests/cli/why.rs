@@ -64,7 +64,7 @@ fn attempts_under_way_are_listed_with_worker_and_time() {
     ));
     let text = database.why("doubled");
     assert!(
-        text.starts_with("Workers are at 2 of its 3 tasks.\n"),
+        text.starts_with("2 of its 3 tasks are running.\n"),
         "{text}"
     );
     for line in [

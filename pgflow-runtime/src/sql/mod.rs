@@ -16,6 +16,7 @@ pub(crate) mod maintenance;
 pub(crate) mod prune;
 pub(crate) mod release;
 pub(crate) mod retry;
+pub(crate) mod rights;
 pub(crate) mod run;
 pub(crate) mod worker;
 

@@ -34,6 +34,9 @@ pub enum StartupError {
         "can't connect to the database; check that it runs, and host, role and database of the pool"
     )]
     Connect(#[source] sqlx::Error),
+    /// The pool's role lacks rights that a worker needs: grant them, as the error says.
+    #[error(transparent)]
+    MissingRights(#[from] MissingRights),
     /// The migrations of the database are not those of this release: the source names both and the command to run.
     #[error(transparent)]
     NotReady(#[from] NotReadyError),
@@ -87,6 +90,30 @@ impl From<sqlx::Error> for StartupError {
         CallError::from(error).into()
     }
 }
+
+/// What a worker's role may not do, and would have to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissingRights {
+    /// The pool's role.
+    pub role: String,
+    /// Each right as `grant` writes it: `execute on function pgflow.claim_tasks`.
+    pub rights: Vec<String>,
+}
+
+impl fmt::Display for MissingRights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "role `{}` lacks rights that a worker needs:{}\nmake it a member of a role that has them, such as pgflow_worker of \
+             docs/roles.md, or run the grants of that page again: they are needed after each upgrade",
+            self.role,
+            Lines(&self.rights)
+        )
+    }
+}
+
+impl std::error::Error for MissingRights {}
 
 /// How a definition in the database differs from the one in the code.
 #[derive(Debug, Clone, PartialEq, Eq)]

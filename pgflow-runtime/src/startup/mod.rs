@@ -1,8 +1,8 @@
 //! From a definition to a registered worker: the only way in which a definition gets into the database.
 //!
-//! In this order: the definition and the options are checked in the process; the database is reached and its migrations are checked; then,
-//! in one transaction, the definition is compiled or verified, a function that is out of service is refused, and the function and the
-//! worker are registered. So a start that fails leaves nothing behind.
+//! In this order: the definition and the options are checked in the process; the database is reached, what its role may do and its migrations
+//! are checked; then, in one transaction, the definition is compiled or verified, a function that is out of service is refused, and the
+//! function and the worker are registered. So a start that fails leaves nothing behind.
 
 mod error;
 
@@ -12,12 +12,13 @@ use sqlx::{Connection, PgConnection, PgPool};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-pub use error::{FunctionDisabled, Mismatch, StartupError};
+pub use error::{FunctionDisabled, Mismatch, MissingRights, StartupError};
 
 use crate::{
     migrate::{self, NotReadyError},
     sql::{
         definition::{Compilation, CompileStatus, MismatchKind, ensure_flow_compiled},
+        rights,
         worker::{Registration, disabled, environment, register_worker, track_worker_function},
     },
     worker::WorkerOptions,
@@ -53,6 +54,7 @@ pub(crate) async fn start(
     if options.migrate {
         migrate::migrate(pool).await?;
     }
+    permitted(&mut connection).await?;
     ready(pool, &mut connection).await?;
     register(&mut connection, &plan, &options.function_name).await
 }
@@ -75,6 +77,22 @@ impl<'a> Plan<'a> {
             routes,
         })
     }
+}
+
+/// Checks that the role may do all that a worker does, also what it does only when something fails or when it stops.
+async fn permitted(connection: &mut PgConnection) -> Result<(), StartupError> {
+    let missing = rights::missing(connection).await?;
+    let Some(first) = missing.first() else {
+        return Ok(());
+    };
+    Err(MissingRights {
+        role: first.role.clone(),
+        rights: missing
+            .iter()
+            .map(|missing| missing.right.clone())
+            .collect(),
+    }
+    .into())
 }
 
 /// Checks that the database's migrations are those of this release; a local database that is behind is migrated.
