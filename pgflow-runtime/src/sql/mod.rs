@@ -4,6 +4,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod complete;
+pub(crate) mod coverage;
 pub(crate) mod definition;
 #[cfg(feature = "dev")]
 pub(crate) mod environment;
