@@ -57,6 +57,12 @@ where
     worker.stop().await.expect("the worker stops");
 }
 
+/// Fails the test when the future takes longer than anything should.
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    let result = tokio::time::timeout(DEADLINE, future).await;
+    result.expect("it does not take that long")
+}
+
 /// What a task's row says that tests ask for.
 #[derive(Debug, PartialEq, Eq)]
 struct TaskRow {

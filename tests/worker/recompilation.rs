@@ -9,8 +9,8 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    DEADLINE, all_rows, capture::capture, is_marked_stopped, make_local, probe::Probe, run_sql,
-    running_workers, until_held_up,
+    DEADLINE, all_rows, capture::capture, in_time, is_marked_stopped, make_local, probe::Probe,
+    run_sql, running_workers, until_held_up,
 };
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
@@ -173,8 +173,8 @@ async fn a_live_worker_drains_first() {
     assert!(waits[0].contains(&who), "{}", waits[0]);
 
     case.probe.let_all_go();
-    case.old.join().await.unwrap();
-    let workers = starting.await.unwrap().unwrap();
+    in_time(case.old.join()).await.unwrap();
+    let workers = in_time(starting).await.unwrap().unwrap();
     let replaced = logged.line("the local database had another definition of the flow");
     assert!(replaced.contains("WARN"), "{replaced}");
     assert!(replaced.contains("its runs are gone"), "{replaced}");
@@ -197,7 +197,7 @@ async fn a_dead_worker_is_not_waited_for() {
     .await;
     probe.until_seen("fetches").await;
     running.abort();
-    assert!(running.await.unwrap_err().is_cancelled());
+    assert!(in_time(running).await.unwrap_err().is_cancelled());
     assert_eq!(running_workers(&database.pool).await, 1);
     run_sql(
         &database.pool,
@@ -250,7 +250,7 @@ async fn when_the_time_is_over_the_live_workers_are_named_and_nothing_was_delete
     // What it was told is kept.
     case.until_old_worker_is_told().await;
     case.probe.let_all_go();
-    case.old.join().await.unwrap();
+    in_time(case.old.join()).await.unwrap();
 }
 
 #[tokio::test]
@@ -270,12 +270,12 @@ async fn a_request_to_stop_ends_the_wait_and_is_no_error() {
     });
     case.until_old_worker_is_told().await;
     token.cancel();
-    run.await.unwrap().unwrap();
-    let error = start.await.unwrap().unwrap_err();
+    in_time(run).await.unwrap().unwrap();
+    let error = in_time(start).await.unwrap().unwrap_err();
     assert!(matches!(error, StartupError::ShutDown), "{error}");
     assert_eq!(steps(&case.database.pool).await, ["fetch", "store"]);
     case.probe.let_all_go();
-    case.old.join().await.unwrap();
+    in_time(case.old.join()).await.unwrap();
 }
 
 #[tokio::test]
@@ -348,7 +348,7 @@ async fn a_worker_whose_claim_runs_into_a_dropped_queue_drains() {
     // Its handler, too, comes back to a task that is gone.
     case.probe.until_seen("told to stop").await;
     case.probe.let_all_go();
-    case.old.join().await.unwrap();
+    in_time(case.old.join()).await.unwrap();
     assert!(is_marked_stopped(&case.database.pool, worker_id).await);
     let failed = logged.line("a database call failed");
     assert!(failed.contains("pgmq.q_orders__fetch"), "{failed}");

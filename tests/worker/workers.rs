@@ -8,7 +8,7 @@ use pgflow::{startup::StartupError, worker::WorkerError};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    DEADLINE, SIGNALS, is_marked_stopped, probe::Probe, run_sql, running_workers, start,
+    DEADLINE, SIGNALS, in_time, is_marked_stopped, probe::Probe, run_sql, running_workers, start,
     terminate_self, until_held_up, until_workers,
 };
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
@@ -123,7 +123,7 @@ async fn one_that_can_not_start_ends_those_that_did_gracefully() {
     })
     .await;
     probe.let_all_go();
-    let error = starting.await.unwrap().unwrap_err();
+    let error = in_time(starting).await.unwrap().unwrap_err();
     assert!(
         matches!(&error, StartupError::Refused(refusal) if refusal.message().contains("\"queued__wait\" is disabled")),
         "{error}"
@@ -142,9 +142,9 @@ async fn one_that_fails_while_it_serves_stops_all_and_its_error_is_theirs() {
     // Wakes the worker of that queue.
     let client = Client::new(database.pool.clone());
     let run = client.start::<Queued>(&1).await.unwrap();
-    workers.stopped().await;
+    in_time(workers.stopped()).await;
     let worker_ids = workers.worker_ids().to_vec();
-    let error = workers.join().await.unwrap_err();
+    let error = in_time(workers.join()).await.unwrap_err();
     let WorkerError::UnsupportedWork { messages } = &error else {
         panic!("{error}");
     };
@@ -196,7 +196,7 @@ async fn a_request_stops_what_it_was_set_for() {
     assert_eq!(left, "plain");
     assert!(!running.is_finished());
     all.cancel();
-    running.await.unwrap().unwrap();
+    in_time(running).await.unwrap().unwrap();
     assert_eq!(running_workers(&database.pool).await, 0);
 }
 
@@ -219,7 +219,7 @@ async fn a_signal_drains_all_and_a_second_one_ends_at_once() {
     until_workers(&database.pool, 1).await;
     assert!(!running.is_finished());
     terminate_self();
-    let error = running.await.unwrap().unwrap_err();
+    let error = in_time(running).await.unwrap().unwrap_err();
     assert!(matches!(error, WorkerError::Interrupted), "{error}");
 }
 
