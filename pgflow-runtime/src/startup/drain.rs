@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "the local database has another definition of flow `audit`:\n  step \"parse\" is missing\n\
-             it is replaced once no worker runs it; after 1 s these still live:\n  \
+             it is replaced once no worker runs it; after 1.2s these still live:\n  \
              worker 00000000-0000-0000-0000-000000000007 of function `audit`, step `parse`: 1 task started, \
              last heartbeat at 2026-01-02 03:04:05 UTC\n\
              stop them and start again, or raise `drain_timeout`; nothing was deleted"

@@ -58,9 +58,9 @@ pub enum StartupError {
     /// nothing was deleted. Start again once they have stopped, or raise
     /// [`drain_timeout`](crate::worker::FlowWorker::drain_timeout).
     #[error(
-        "the local database has another definition of flow `{flow}`:{}\nit is replaced once no worker runs it; after {} s these still live:{}\n\
+        "the local database has another definition of flow `{flow}`:{}\nit is replaced once no worker runs it; after {:.1?} these still live:{}\n\
          stop them and start again, or raise `drain_timeout`; nothing was deleted",
-        Lines(differences), waited.as_secs(), Lines(workers)
+        Lines(differences), waited, Lines(workers)
     )]
     DrainTimeout {
         /// The flow's slug.
