@@ -17,7 +17,10 @@ pub use pgflow_runtime::{
     migrate::{self, migrate},
     sql::{CallError, Refusal, RefusalCode},
     startup::{self, StartupError},
-    worker::{self, FlowWorker, WorkerError, WorkerHandle},
+    worker::{
+        self, FlowWorker, StepWorker, StepWorkers, WorkerError, WorkerHandle, Workers,
+        WorkersHandle,
+    },
 };
 /// The database library in whose pools and transactions everything here runs.
 pub use sqlx;
@@ -29,6 +32,6 @@ pub use pgflow_runtime::__private;
 pub mod prelude {
     pub use crate::{
         Client, Flow, FlowWorker, Permanent, RetryAfter, RunHandle, StartFlow, StepContext,
-        StepError, StepId, StepQueued, StepResult, flow, step,
+        StepError, StepId, StepQueued, StepResult, StepWorker, Workers, flow, step,
     };
 }

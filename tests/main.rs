@@ -1,6 +1,7 @@
 //! Integration tests.
 
 mod client;
+mod compat;
 mod examples;
 mod maintenance;
 mod migrate;

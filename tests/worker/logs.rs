@@ -1,15 +1,9 @@
 //! What workers log.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
-
 use pgflow::client::Client;
 use pgflow::prelude::*;
-use tracing_subscriber::fmt::MakeWriter;
 
-use super::{DEADLINE, start};
+use super::{DEADLINE, capture::capture, start};
 use crate::support::TestDb;
 
 /// Says something, and fails once.
@@ -27,57 +21,9 @@ impl Talk {
     }
 }
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Lines {
-    /// The one line that has the text.
-    fn line(&self, text: &str) -> String {
-        let all = self.all();
-        let mut lines = all.lines().filter(|line| line.contains(text));
-        let line = lines
-            .next()
-            .unwrap_or_else(|| panic!("no line has {text:?} in:\n{all}"));
-        assert_eq!(lines.next(), None);
-        line.to_owned()
-    }
-
-    fn all(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-impl io::Write for Lines {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(text)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
-// One thread, so that the test's own subscriber sees everything.
 #[tokio::test]
 async fn every_event_says_which_worker_and_which_attempt() {
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(lines.clone())
-        .with_ansi(false)
-        .without_time()
-        .with_env_filter("debug")
-        .finish();
-    // With a single subscriber in the process, an event that another test's thread meets first is switched off for good.
-    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let lines = capture();
 
     let database = TestDb::new().await;
     let worker = start::<Talk>(&database.pool, ()).await;

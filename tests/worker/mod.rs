@@ -1,17 +1,22 @@
 //! Workers against a real database: how they start, run, fail, and stop.
 
 mod branches;
+mod capture;
 mod connections;
 mod failures;
 mod fatal;
 mod happy;
 mod logs;
 mod probe;
+mod protocol;
+mod recompilation;
 mod shared_queue;
 mod shutdown;
 mod start;
+mod step_queues;
+mod workers;
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
 use pgflow::prelude::*;
 use pgflow::{
@@ -51,6 +56,12 @@ where
 {
     let worker = start::<F>(pool, state).await;
     worker.stop().await.expect("the worker stops");
+}
+
+/// Fails the test when the future takes longer than anything should.
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    let result = tokio::time::timeout(DEADLINE, future).await;
+    result.expect("it does not take that long")
 }
 
 /// What a task's row says that tests ask for.
@@ -93,6 +104,58 @@ async fn is_marked_stopped(pool: &PgPool, worker_id: Uuid) -> bool {
         .fetch_one(pool)
         .await
         .expect("the worker's row exists")
+}
+
+async fn until_workers(pool: &PgPool, count: i64) {
+    let what = format!("{count} workers are registered and not stopped");
+    eventually(DEADLINE, what, async || {
+        (running_workers(pool).await == count).then_some(())
+    })
+    .await;
+}
+
+/// How many workers are registered and not stopped.
+async fn running_workers(pool: &PgPool) -> i64 {
+    sqlx::query_scalar("select count(*) from pgflow.workers where stopped_at is null")
+        .fetch_one(pool)
+        .await
+        .expect("workers can be counted")
+}
+
+/// Every row of every table of pgflow and PGMQ, but for tables whose names contain one of `except`.
+async fn all_rows(pool: &PgPool, except: &[&str]) -> String {
+    sqlx::query_scalar(
+        "select string_agg(format('%s: %s', c.oid::regclass, \
+                 query_to_xml(format('select * from %s t order by t::text', c.oid::regclass), true, false, '')), E'\n' \
+                 order by c.oid::regclass::text) \
+         from pg_class c \
+         where c.relnamespace in ('pgflow'::regnamespace, 'pgmq'::regnamespace) and c.relkind in ('r', 'p') \
+             and not exists (select from unnest($1::text[]) e where c.relname like '%' || e || '%')",
+    )
+    .bind(except)
+    .fetch_one(pool)
+    .await
+    .expect("all tables can be read")
+}
+
+/// Signals reach every worker of the process that runs in the foreground: one test at a time may send them.
+static SIGNALS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+fn terminate_self() {
+    let pid = std::process::id().to_string();
+    let kill = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(kill.expect("kill can be run").success());
+}
+
+async fn run_sql(pool: &PgPool, sql: &str) {
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
+        .execute(pool)
+        .await
+        .expect("the statements run");
+}
+
+async fn make_local(pool: &PgPool) {
+    run_sql(pool, "select pgflow.set_environment('local')").await;
 }
 
 /// Holds calls that need the table up until the transaction ends.

@@ -49,19 +49,23 @@ impl Probe {
     }
 
     pub(super) fn let_all_go(&self) {
-        self.inner.gate.add_permits(1_000_000);
+        self.let_go(1_000_000);
+    }
+
+    pub(super) fn let_go(&self, count: usize) {
+        self.inner.gate.add_permits(count);
     }
 
     /// What was reported, sorted.
     pub(super) fn seen(&self) -> Vec<String> {
-        let mut entered = self
-            .inner
-            .entered
-            .lock()
-            .expect("no panic while noting")
-            .clone();
+        let mut entered = self.seen_in_order();
         entered.sort();
         entered
+    }
+
+    pub(super) fn seen_in_order(&self) -> Vec<String> {
+        let entered = self.inner.entered.lock().expect("no panic while noting");
+        entered.clone()
     }
 
     pub(super) async fn until_seen(&self, what: &str) {

@@ -1,16 +1,16 @@
 //! How workers stop, and what becomes of their tasks.
 
-use std::{process::Command, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use pgflow::client::{Client, RunHandle};
 use pgflow::prelude::*;
 use pgflow::worker::{WorkerError, WorkerHandle};
-use sqlx::PgPool;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    DEADLINE, is_marked_stopped, lock_table, probe::Probe, start, task, until_held_up, worker,
+    DEADLINE, SIGNALS, is_marked_stopped, lock_table, probe::Probe, start, task, terminate_self,
+    until_held_up, until_workers, worker,
 };
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
@@ -237,6 +237,7 @@ async fn a_worker_stops_at_the_word_of_the_caller() {
 
 #[tokio::test]
 async fn a_signal_drains_and_a_second_one_ends_at_once() {
+    let _alone = SIGNALS.lock().await;
     let database = TestDb::new().await;
     let probe = Probe::closed();
     let run = tokio::spawn({
@@ -258,26 +259,4 @@ async fn a_signal_drains_and_a_second_one_ends_at_once() {
     terminate_self();
     let error = run.await.unwrap().unwrap_err();
     assert!(matches!(error, WorkerError::Interrupted), "{error}");
-}
-
-fn terminate_self() {
-    let pid = std::process::id().to_string();
-    let kill = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-    assert!(kill.success());
-}
-
-async fn until_workers(pool: &PgPool, count: i64) {
-    eventually(
-        DEADLINE,
-        format!("{count} workers are registered and not stopped"),
-        async || {
-            let workers: i64 =
-                sqlx::query_scalar("select count(*) from pgflow.workers where stopped_at is null")
-                    .fetch_one(pool)
-                    .await
-                    .unwrap();
-            (workers == count).then_some(())
-        },
-    )
-    .await;
 }

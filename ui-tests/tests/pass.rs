@@ -10,3 +10,5 @@ mod params;
 mod readme;
 #[path = "../pass/scopes.rs"]
 mod scopes;
+#[path = "../pass/step_queues.rs"]
+mod step_queues;

@@ -41,9 +41,8 @@ impl<F: Flow<Queues = QueuePerStep>> StepQueued for F {}
 ///
 /// The flow is an argument so that the message can name it. On the worker's type or `impl` block the bound would double every error.
 #[diagnostic::on_unimplemented(
-    message = "flow `{F}` has a queue per step, so `FlowWorker` can't run it",
-    label = "this flow is declared `with_step_queues`",
-    note = "remove `with_step_queues` from its `#[flow(..)]`; workers for single steps come with a later version"
+    message = "flow `{F}` has a queue for each step, so `FlowWorker` can't run it; use `StepWorker::<{F}>::all()`, or `StepWorker::<{F}>::new(step)` for one step",
+    label = "this flow is declared `with_step_queues`"
 )]
 #[doc(hidden)]
 pub trait RunByFlowWorker<F> {}
@@ -53,9 +52,8 @@ impl<F> RunByFlowWorker<F> for OneQueue {}
 
 /// Bound of the constructors of a step worker, as `F::Queues: RunByStepWorker<F>`.
 #[diagnostic::on_unimplemented(
-    message = "flow `{F}` has no step queues, so `StepWorker` can't run it",
-    label = "this flow has one queue for all its steps",
-    note = "run it with `FlowWorker::<{F}>::new()`, or add `with_step_queues` to its `#[flow(..)]`"
+    message = "flow `{F}` has one queue for all its steps, so `StepWorker` can't run it; use `FlowWorker::<{F}>`, or declare the flow `with_step_queues`",
+    label = "this flow is not declared `with_step_queues`"
 )]
 #[doc(hidden)]
 pub trait RunByStepWorker<F> {}
@@ -66,7 +64,7 @@ impl<F> RunByStepWorker<F> for QueuePerStep {}
 /// Bound of the constructors that take no state, as `(): StateOf<F>`.
 #[diagnostic::on_unimplemented(
     message = "flow `{F}` has a state, and this worker was given none",
-    label = "call `with_state(..)` instead",
+    label = "call `with_state(..)` instead, or `all_with_state(..)`",
     note = "the type is the one named by `state = ..` in the flow's `#[flow(..)]`"
 )]
 #[doc(hidden)]

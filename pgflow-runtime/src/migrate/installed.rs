@@ -52,8 +52,12 @@ pub enum NotReadyError {
 
     /// The functions of the database speak another protocol than this program.
     #[error(
-        "the database speaks protocol {database}; expected protocol {code}; \
-         run `pgflow migrate` when it is older, update pgflow when it is newer"
+        "the database speaks protocol {database}, this program protocol {code}; expected the same; {}",
+        if database < code {
+            "run `pgflow migrate` (or call `pgflow::migrate`) of this release"
+        } else {
+            "update pgflow: build the program with the release that migrated the database"
+        }
     )]
     Protocol {
         /// The protocol that the database records.
@@ -70,8 +74,35 @@ pub enum NotReadyError {
     Database(#[from] sqlx::Error),
 }
 
+/// What a program knows: its newest migration, and the protocol that it speaks.
+///
+/// For tests of what programs of other releases find: a real program knows [`THIS`](Self::THIS).
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Release {
+    pub migration: i32,
+    pub protocol: i32,
+}
+
+impl Release {
+    /// What this program knows.
+    pub const THIS: Self = Self {
+        migration: LATEST_VERSION,
+        protocol: PROTOCOL_VERSION,
+    };
+}
+
 /// Asks whether a program of this release can work with the database; changes nothing, and never migrates.
 pub async fn check_installed(connection: &mut PgConnection) -> Result<Installed, NotReadyError> {
+    check_installed_for(connection, Release::THIS).await
+}
+
+/// Asks whether a program of any release can work with the database.
+#[doc(hidden)]
+pub async fn check_installed_for(
+    connection: &mut PgConnection,
+    release: Release,
+) -> Result<Installed, NotReadyError> {
     let recorded: bool = sqlx::query_scalar(
         "select exists (
              select from pg_catalog.pg_class relation
@@ -83,22 +114,22 @@ pub async fn check_installed(connection: &mut PgConnection) -> Result<Installed,
     .await?;
     if !recorded {
         return Err(NotReadyError::NotInstalled {
-            code: LATEST_VERSION,
+            code: release.migration,
         });
     }
     let database: i32 =
         sqlx::query_scalar("select coalesce(max(version), 0) from pgflow.schema_migrations")
             .fetch_one(&mut *connection)
             .await?;
-    check_version(database)?;
+    check_version(database, release.migration)?;
     let (protocol, environment): (i32, String) =
         sqlx::query_as("select protocol_version, environment from pgflow.installation")
             .fetch_one(connection)
             .await?;
-    if protocol != PROTOCOL_VERSION {
+    if protocol != release.protocol {
         return Err(NotReadyError::Protocol {
             database: protocol,
-            code: PROTOCOL_VERSION,
+            code: release.protocol,
         });
     }
     Ok(Installed {
@@ -107,8 +138,7 @@ pub async fn check_installed(connection: &mut PgConnection) -> Result<Installed,
     })
 }
 
-fn check_version(database: i32) -> Result<(), NotReadyError> {
-    let code = LATEST_VERSION;
+fn check_version(database: i32, code: i32) -> Result<(), NotReadyError> {
     match database.cmp(&code) {
         std::cmp::Ordering::Less => Err(NotReadyError::DatabaseOlder { database, code }),
         std::cmp::Ordering::Equal => Ok(()),

@@ -32,6 +32,8 @@ use sqlx::PgPool;
 
 pub use error::MigrateError;
 pub use installed::{Installed, NotReadyError, check_installed};
+#[doc(hidden)]
+pub use installed::{Release, check_installed_for};
 pub use pgmq::PgmqState;
 pub use report::{AppliedMigration, MigrateReport};
 use source::Source;

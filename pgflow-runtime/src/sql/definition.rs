@@ -1,8 +1,12 @@
 //! Compiles or verifies a definition.
 
+use std::fmt;
+
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 use sqlx::{PgExecutor, types::Json};
+use uuid::Uuid;
 
 use super::CallError;
 
@@ -17,6 +21,9 @@ pub(crate) struct Compilation {
     /// Options that the database keeps although the definition says otherwise: operators tune them live.
     #[serde(default)]
     pub(crate) options_differ: Vec<String>,
+    /// Who still lives, of a flow that drains.
+    #[serde(default)]
+    pub(crate) workers: Vec<LiveWorker>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -28,6 +35,10 @@ pub(crate) enum CompileStatus {
     Verified,
     /// The definition was there and is another one; nothing was touched.
     Mismatch,
+    /// The same in a local database: its workers were told to stop, and some still live.
+    Draining,
+    /// The same once none lives: the old definition was deleted with its runs, and the new one has been written.
+    Recompiled,
 }
 
 impl CompileStatus {
@@ -36,6 +47,8 @@ impl CompileStatus {
             Self::Compiled => "compiled",
             Self::Verified => "verified",
             Self::Mismatch => "mismatch",
+            Self::Draining => "draining",
+            Self::Recompiled => "recompiled",
         }
     }
 }
@@ -47,7 +60,45 @@ pub(crate) enum MismatchKind {
     Routing,
 }
 
-/// Writes the definition when it is missing, else compares.
+/// A worker that keeps a local database from replacing a definition.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct LiveWorker {
+    /// The worker's id.
+    pub worker_id: Uuid,
+    /// The function that it runs as.
+    pub function_name: String,
+    /// The only step that it serves; none for a worker of all steps.
+    pub step_slug: Option<String>,
+    /// When it last said that it lives.
+    pub last_heartbeat_at: DateTime<Utc>,
+    /// How many tasks it has started and not ended.
+    pub started_tasks: u64,
+}
+
+impl fmt::Display for LiveWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "worker {} of function `{}`",
+            self.worker_id, self.function_name
+        )?;
+        if let Some(step) = &self.step_slug {
+            write!(f, ", step `{step}`")?;
+        }
+        write!(
+            f,
+            ": {} started, last heartbeat at {}",
+            match self.started_tasks {
+                1 => "1 task".to_owned(),
+                tasks => format!("{tasks} tasks"),
+            },
+            self.last_heartbeat_at.format("%Y-%m-%d %H:%M:%S UTC")
+        )
+    }
+}
+
+/// Writes the definition when it is missing, else compares; a local database replaces one that differs.
 ///
 /// # Errors
 ///

@@ -4,6 +4,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod complete;
+pub(crate) mod coverage;
 pub(crate) mod definition;
 pub(crate) mod delete_flow;
 #[cfg(feature = "dev")]

@@ -1,13 +1,13 @@
 //! Why a worker did not start.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use chrono::{DateTime, Utc};
 use pgflow_definition::Problem;
 
 use crate::{
     migrate::{MigrateError, NotReadyError},
-    sql::{CallError, Refusal, RefusalCode},
+    sql::{CallError, Refusal, RefusalCode, definition::LiveWorker},
     worker::OptionProblem,
 };
 
@@ -57,6 +57,29 @@ pub enum StartupError {
         slug = .0.flow
     )]
     RoutingMismatch(Mismatch),
+    /// The local database has another definition under this slug, and workers that run it did not stop in time. They were told to;
+    /// nothing was deleted. Start again once they have stopped, or raise
+    /// [`drain_timeout`](crate::worker::FlowWorker::drain_timeout).
+    #[error(
+        "the local database has another definition of flow `{flow}`:{}\nit is replaced once no worker runs it; after {:.1?} these still live:{}\n\
+         stop them and start again, or raise `drain_timeout`; nothing was deleted",
+        Lines(differences),
+        waited,
+        Lines(workers)
+    )]
+    DrainTimeout {
+        /// The flow's slug.
+        flow: String,
+        /// One line per difference.
+        differences: Vec<String>,
+        /// How long the start waited for the workers.
+        waited: Duration,
+        /// The workers that still lived.
+        workers: Vec<LiveWorker>,
+    },
+    /// The worker was asked to stop while it waited for others, before it had started; it is not registered.
+    #[error("the worker was asked to stop before it had started")]
+    ShutDown,
     /// A queue that the flow needs belongs to somebody else: choose another slug, or see the hint.
     #[error("a queue of the flow is not free: {0}")]
     QueueCollision(Refusal),

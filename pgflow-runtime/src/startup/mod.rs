@@ -3,25 +3,33 @@
 //! In this order: the definition and the options are checked in the process; the database is reached, what its role may do and its migrations
 //! are checked; then, in one transaction, the definition is compiled or verified, a function that is out of service is refused, and the
 //! function and the worker are registered. So a start that fails leaves nothing behind.
+//!
+//! A production database never changes a definition that it has. A local one replaces it, once the workers that run it have stopped: they
+//! are told to, and the start waits for them, for [`drain_timeout`](crate::worker::FlowWorker::drain_timeout) at most. What they leave
+//! behind, runs included, is deleted with the old definition.
 
+mod drain;
 mod error;
+mod plan;
 
-use pgflow_definition::FlowDefinition;
-use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, PgPool};
 use tracing::{info, warn};
 use uuid::Uuid;
 
+use drain::{Draining, Wait};
 pub use error::{FunctionDisabled, Mismatch, MissingRights, StartupError};
+use plan::Plan;
+pub(crate) use plan::Target;
 
+pub use crate::sql::definition::LiveWorker;
 use crate::{
-    migrate::{self, NotReadyError},
+    migrate::{self, NotReadyError, Release},
     sql::{
         definition::{Compilation, CompileStatus, MismatchKind, ensure_flow_compiled},
         rights,
         worker::{Registration, disabled, environment, register_worker, track_worker_function},
     },
-    worker::WorkerOptions,
+    worker::{Stop, WorkerOptions},
 };
 
 /// A worker that may claim.
@@ -32,50 +40,52 @@ pub(crate) struct Registered {
     pub(crate) compile_status: CompileStatus,
 }
 
-/// What startup tells the database about a flow.
-struct Plan<'a> {
-    definition: &'a FlowDefinition<'static>,
-    shape: Value,
-    routes: Value,
+/// Whether a start may go on.
+enum Answer<T> {
+    Accepted(T),
+    /// Not before others have stopped.
+    Draining(Draining),
 }
 
-/// Registers a worker for all steps of a flow with one queue.
+/// Checks what can be checked without a database.
+pub(crate) fn check(target: Target, options: &WorkerOptions) -> Result<(), StartupError> {
+    plan(target, options).map(drop)
+}
+
+fn plan(target: Target, options: &WorkerOptions) -> Result<Plan, StartupError> {
+    let plan = Plan::new(target)?;
+    let problems = options.problems();
+    if problems.is_empty() {
+        Ok(plan)
+    } else {
+        Err(StartupError::InvalidOptions { problems })
+    }
+}
+
+/// Registers a worker for what the target says; a wait for others ends when a stop is requested.
 pub(crate) async fn start(
     pool: &PgPool,
-    definition: &FlowDefinition<'static>,
+    target: Target,
     options: &WorkerOptions,
+    stop: &Stop,
 ) -> Result<Registered, StartupError> {
-    let plan = Plan::new(definition)?;
-    let problems = options.problems();
-    if !problems.is_empty() {
-        return Err(StartupError::InvalidOptions { problems });
-    }
+    let plan = plan(target, options)?;
     let mut connection = pool.acquire().await.map_err(StartupError::Connect)?;
     if options.migrate {
         migrate::migrate(pool).await?;
     }
     permitted(&mut connection).await?;
-    ready(pool, &mut connection).await?;
-    register(&mut connection, &plan, &options.function_name).await
-}
-
-impl<'a> Plan<'a> {
-    fn new(definition: &'a FlowDefinition<'static>) -> Result<Self, StartupError> {
-        let invalid = |problems| StartupError::InvalidDefinition {
-            flow: definition.slug.to_owned(),
-            problems,
+    ready(pool, &mut connection, options.release).await?;
+    let mut wait = Wait::new(target.definition.slug, options.drain_timeout);
+    loop {
+        let draining = match register(&mut connection, &plan, &options.function_name).await? {
+            Answer::Accepted(registered) => return Ok(registered),
+            Answer::Draining(draining) => draining,
         };
-        let shape = definition.shape().map_err(invalid)?;
-        let routes = definition.route_map().map_err(invalid)?;
-        let routes = routes
-            .iter()
-            .map(|route| json!({"step": route.step, "queue": route.queue}))
-            .collect();
-        Ok(Self {
-            definition,
-            shape,
-            routes,
-        })
+        // The workers that are waited for may use the same pool.
+        drop(connection);
+        wait.pause(draining, stop).await?;
+        connection = pool.acquire().await.map_err(StartupError::Connect)?;
     }
 }
 
@@ -96,30 +106,39 @@ async fn permitted(connection: &mut PgConnection) -> Result<(), StartupError> {
 }
 
 /// Checks that the database's migrations are those of this release; a local database that is behind is migrated.
-async fn ready(pool: &PgPool, connection: &mut PgConnection) -> Result<(), StartupError> {
-    match migrate::check_installed(connection).await {
-        Err(error @ NotReadyError::DatabaseOlder { .. }) => {
-            if environment(&mut *connection).await? != "local" {
-                return Err(error.into());
-            }
-            info!("the local database is behind, it is migrated");
-            migrate::migrate(pool).await?;
-            migrate::check_installed(connection).await?;
-        }
-        checked => {
-            checked?;
-        }
+async fn ready(
+    pool: &PgPool,
+    connection: &mut PgConnection,
+    release: Release,
+) -> Result<(), StartupError> {
+    let Err(error) = migrate::check_installed_for(connection, release).await else {
+        return Ok(());
+    };
+    if !is_behind(&error) || environment(&mut *connection).await? != "local" {
+        return Err(error.into());
     }
+    info!("the local database is behind, it is migrated");
+    migrate::migrate(pool).await?;
+    migrate::check_installed_for(connection, release).await?;
     Ok(())
 }
 
-/// Compiles and registers in one transaction: when anything is refused, not even a definition that was missing stays.
+fn is_behind(error: &NotReadyError) -> bool {
+    match error {
+        NotReadyError::DatabaseOlder { .. } => true,
+        NotReadyError::Protocol { database, code } => database < code,
+        _ => false,
+    }
+}
+
+/// Compiles and registers in one transaction: when anything is refused, not even a definition that was missing stays. While others have to
+/// stop first, only that they are told to is kept.
 async fn register(
     connection: &mut PgConnection,
-    plan: &Plan<'_>,
+    plan: &Plan,
     function_name: &str,
-) -> Result<Registered, StartupError> {
-    let definition = plan.definition;
+) -> Result<Answer<Registered>, StartupError> {
+    let definition = plan.target.definition;
     let mut transaction = connection.begin().await?;
     let compilation = ensure_flow_compiled(
         &mut *transaction,
@@ -129,7 +148,8 @@ async fn register(
         &plan.routes,
     )
     .await?;
-    let compile_status = accept(definition.slug, compilation)?;
+    let differences = compilation.differences.clone();
+    let answer = accept(definition.slug, compilation)?;
     if let Some(disabled) = disabled(&mut *transaction, function_name).await? {
         return Err(FunctionDisabled {
             function_name: function_name.to_owned(),
@@ -138,36 +158,43 @@ async fn register(
         }
         .into());
     }
+    let compile_status = match answer {
+        Answer::Accepted(compile_status) => compile_status,
+        Answer::Draining(draining) => {
+            transaction.commit().await?;
+            return Ok(Answer::Draining(draining));
+        }
+    };
     track_worker_function(&mut *transaction, function_name).await?;
     let worker_id = Uuid::now_v7();
-    let queue_name = definition.default_queue();
-    let flow_input_steps: Vec<&str> = definition
-        .steps
-        .iter()
-        .filter(|step| step.needs_flow_input)
-        .map(|step| step.slug)
-        .collect();
     register_worker(
         &mut *transaction,
         &Registration {
             worker_id,
             function_name,
             flow_slug: definition.slug,
-            step_slug: None,
-            queue_name: &queue_name,
-            flow_input_steps: &flow_input_steps,
+            step_slug: plan.target.step_slug(),
+            queue_name: &plan.queue_name,
+            flow_input_steps: &plan.flow_input_steps,
         },
     )
     .await?;
     transaction.commit().await?;
-    Ok(Registered {
+    if compile_status == CompileStatus::Recompiled {
+        warn!(
+            flow = definition.slug,
+            differences = differences.join("; "),
+            "the local database had another definition of the flow; it was replaced, and its runs are gone"
+        );
+    }
+    Ok(Answer::Accepted(Registered {
         worker_id,
-        queue_name,
+        queue_name: plan.queue_name.clone(),
         compile_status,
-    })
+    }))
 }
 
-fn accept(flow: &str, compilation: Compilation) -> Result<CompileStatus, StartupError> {
+fn accept(flow: &str, compilation: Compilation) -> Result<Answer<CompileStatus>, StartupError> {
     for option in &compilation.options_differ {
         warn!(
             flow,
@@ -175,17 +202,25 @@ fn accept(flow: &str, compilation: Compilation) -> Result<CompileStatus, Startup
             "an option differs from the database, whose value applies; operators change it there"
         );
     }
-    if compilation.status != CompileStatus::Mismatch {
-        return Ok(compilation.status);
+    match compilation.status {
+        CompileStatus::Compiled | CompileStatus::Verified | CompileStatus::Recompiled => {
+            Ok(Answer::Accepted(compilation.status))
+        }
+        CompileStatus::Draining => Ok(Answer::Draining(Draining {
+            differences: compilation.differences,
+            workers: compilation.workers,
+        })),
+        CompileStatus::Mismatch => {
+            let mismatch = Mismatch {
+                flow: flow.to_owned(),
+                differences: compilation.differences,
+            };
+            Err(match compilation.mismatch_kind {
+                Some(MismatchKind::Routing) => StartupError::RoutingMismatch(mismatch),
+                Some(MismatchKind::Shape) | None => StartupError::ShapeMismatch(mismatch),
+            })
+        }
     }
-    let mismatch = Mismatch {
-        flow: flow.to_owned(),
-        differences: compilation.differences,
-    };
-    Err(match compilation.mismatch_kind {
-        Some(MismatchKind::Routing) => StartupError::RoutingMismatch(mismatch),
-        Some(MismatchKind::Shape) | None => StartupError::ShapeMismatch(mismatch),
-    })
 }
 
 #[cfg(test)]

@@ -1,26 +1,27 @@
 use chrono::DateTime;
-use pgflow_definition::StepDefinition;
-use serde_json::from_value;
+use pgflow_definition::{FlowDefinition, StepDefinition};
+use serde_json::{from_value, json};
 use sqlx::postgres::PgPoolOptions;
 
 use super::*;
-use crate::worker::testing;
+use crate::worker::testing::{self, options};
 
 const STEP: StepDefinition<'static> = StepDefinition {
     slug: "parse",
     ..testing::STEP
 };
 
-fn definition(
-    slug: &'static str,
-    steps: &'static [StepDefinition<'static>],
-) -> FlowDefinition<'static> {
-    FlowDefinition {
-        slug,
-        steps,
-        ..testing::DEFINITION
-    }
-}
+const AUDIT: FlowDefinition<'static> = FlowDefinition {
+    slug: "audit",
+    steps: &[STEP],
+    ..testing::DEFINITION
+};
+
+const INVALID: FlowDefinition<'static> = FlowDefinition {
+    slug: "a__b",
+    steps: &[STEP, STEP],
+    ..testing::DEFINITION
+};
 
 /// A pool that can't connect: whoever asks it has gone too far.
 fn nowhere() -> PgPool {
@@ -30,16 +31,22 @@ fn nowhere() -> PgPool {
         .expect("a valid URL")
 }
 
-async fn error(definition: &FlowDefinition<'static>, options: &WorkerOptions) -> StartupError {
-    start(&nowhere(), definition, options)
+async fn error(
+    definition: &'static FlowDefinition<'static>,
+    options: &WorkerOptions,
+) -> StartupError {
+    let target = Target {
+        definition,
+        step: None,
+    };
+    start(&nowhere(), target, options, &Stop::default())
         .await
         .expect_err("does not start")
 }
 
 #[tokio::test]
 async fn an_invalid_definition_is_refused_before_the_database_is_asked() {
-    let definition = definition("a__b", &[STEP, STEP]);
-    let error = error(&definition, &WorkerOptions::new("f")).await;
+    let error = error(&INVALID, &options("f")).await;
     let StartupError::InvalidDefinition { flow, problems } = &error else {
         panic!("{error}");
     };
@@ -50,10 +57,10 @@ async fn an_invalid_definition_is_refused_before_the_database_is_asked() {
 
 #[tokio::test]
 async fn invalid_options_are_refused_before_the_database_is_asked() {
-    let mut options = WorkerOptions::new("");
-    options.concurrency = 0;
-    options.migrate = true;
-    let error = error(&definition("audit", &[STEP]), &options).await;
+    let mut wrong = options("");
+    wrong.concurrency = 0;
+    wrong.migrate = true;
+    let error = error(&AUDIT, &wrong).await;
     let StartupError::InvalidOptions { problems } = &error else {
         panic!("{error}");
     };
@@ -62,7 +69,7 @@ async fn invalid_options_are_refused_before_the_database_is_asked() {
 
 #[tokio::test]
 async fn an_unreachable_database_is_named_as_such_without_its_password() {
-    let error = error(&definition("audit", &[STEP]), &WorkerOptions::new("f")).await;
+    let error = error(&AUDIT, &options("f")).await;
     assert!(matches!(error, StartupError::Connect(_)), "{error}");
     let text = format!("{error} {error:?}");
     assert!(!text.contains("hunter2"), "{text}");
@@ -78,9 +85,10 @@ fn a_mismatch_lists_the_differences_and_the_way_out() {
             "options_differ": [],
         }))
         .expect("a compilation");
-        let error = accept("audit", compilation)
-            .expect_err("refused")
-            .to_string();
+        let Err(error) = accept("audit", compilation) else {
+            panic!("accepted");
+        };
+        let error = error.to_string();
         assert!(error.contains(expected), "{error}");
         assert!(
             error.contains("\n  step \"parse\" is missing\n  step \"report\" is new\n"),
@@ -99,10 +107,10 @@ fn options_that_differ_are_no_reason_to_stop() {
         "options_differ": ["timeout: 60 in the database, 30 in the code"],
     }))
     .expect("a compilation");
-    assert_eq!(
-        accept("audit", compilation).expect("accepted"),
-        CompileStatus::Verified
-    );
+    assert!(matches!(
+        accept("audit", compilation),
+        Ok(Answer::Accepted(CompileStatus::Verified))
+    ));
 }
 
 #[test]
@@ -117,4 +125,44 @@ fn a_disabled_function_says_since_when_why_and_what_to_do() {
         "worker function `audit` is disabled since 1970-01-01 00:00:00 UTC (unsupported work); \
          deal with the reason, then run `select pgflow.enable_worker_function('audit')`"
     );
+}
+
+#[test]
+fn a_step_worker_takes_its_own_queue_and_its_own_step_s_input_alone() {
+    const QUEUED: FlowDefinition<'static> = FlowDefinition {
+        slug: "Audit",
+        queue_mode: pgflow_definition::QueueMode::Step,
+        steps: &[
+            StepDefinition {
+                slug: "Fetch",
+                needs_flow_input: true,
+                ..STEP
+            },
+            StepDefinition {
+                slug: "a_step_whose_name_is_so_long_that_it_does_not_fit",
+                depends_on: &["Fetch"],
+                needs_flow_input: true,
+                ..STEP
+            },
+        ],
+        ..testing::DEFINITION
+    };
+    for (step, queue, slug) in [
+        (0, "audit__fetch", "Fetch"),
+        (
+            1,
+            "audit__1",
+            "a_step_whose_name_is_so_long_that_it_does_not_fit",
+        ),
+    ] {
+        let target = Target {
+            definition: &QUEUED,
+            step: Some(step),
+        };
+        let plan = Plan::new(target).expect("a valid definition");
+        assert_eq!(plan.queue_name, queue);
+        assert_eq!(target.queue_name(), queue);
+        assert_eq!(target.step_slug(), Some(slug));
+        assert_eq!(plan.flow_input_steps, [slug]);
+    }
 }

@@ -1,56 +1,77 @@
-//! A worker that runs in the background.
+//! Workers that run in the background.
 
-use std::sync::Arc;
+use std::future::Future;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, Span};
 use uuid::Uuid;
 
-use super::{
-    WorkerError,
-    serve::{Shared, serve},
-    shutdown::Stop,
-};
+use super::{WorkerError, shutdown::Stop};
 
-/// A worker that was started with [`FlowWorker::start`](super::FlowWorker::start).
-///
-/// Dropping the handle asks the worker to shut down gracefully and does not wait for it: it goes on in the background for as long as its
-/// runtime lives. Wait with [`join`](Self::join) before the program ends, or tasks that still run are repeated by stall recovery.
+/// Workers that serve in a task of their own. Dropping it asks them to stop.
 #[derive(Debug)]
-pub struct WorkerHandle {
-    worker_id: Uuid,
+pub(crate) struct Running {
+    worker_ids: Vec<Uuid>,
     stop: Stop,
     stopped: CancellationToken,
     task: JoinHandle<Result<(), WorkerError>>,
 }
 
-impl WorkerHandle {
-    pub(crate) fn spawn(shared: Arc<Shared>, span: Span) -> Self {
+impl Running {
+    pub(crate) fn spawn(
+        worker_ids: Vec<Uuid>,
+        stop: Stop,
+        work: impl Future<Output = Result<(), WorkerError>> + Send + 'static,
+    ) -> Self {
         let stopped = CancellationToken::new();
         let on_end = stopped.clone().drop_guard();
         Self {
-            worker_id: shared.worker_id,
-            stop: shared.stop.clone(),
+            worker_ids,
+            stop,
             stopped,
-            task: tokio::spawn(
-                async move {
-                    let _on_end = on_end;
-                    serve(shared).await
-                }
-                .instrument(span),
-            ),
+            task: tokio::spawn(async move {
+                let _on_end = on_end;
+                work.await
+            }),
         }
+    }
+
+    async fn join(mut self) -> Result<(), WorkerError> {
+        (&mut self.task)
+            .await
+            .unwrap_or_else(|error| Err(WorkerError::Task(error)))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.request();
+    }
+}
+
+/// A worker that was started with [`FlowWorker::start`](super::FlowWorker::start) or [`StepWorker::start`](super::StepWorker::start).
+///
+/// Dropping the handle asks the worker to shut down gracefully and does not wait for it: it goes on in the background for as long as its
+/// runtime lives. Wait with [`join`](Self::join) before the program ends, or tasks that still run are repeated by stall recovery.
+#[derive(Debug)]
+pub struct WorkerHandle {
+    running: Running,
+}
+
+impl WorkerHandle {
+    /// Of a group with exactly one worker.
+    pub(crate) fn new(running: Running) -> Self {
+        Self { running }
     }
 
     /// The id of the worker's row; a new one at every start.
     pub fn worker_id(&self) -> Uuid {
-        self.worker_id
+        self.running.worker_ids[0]
     }
 
     /// Asks the worker to shut down: it claims nothing more, and its handlers may end within the shutdown timeout.
     pub fn shutdown(&self) {
-        self.stop.request();
+        self.running.stop.request();
     }
 
     /// [Asks](Self::shutdown) the worker to shut down and [waits](Self::join) until it has.
@@ -65,7 +86,7 @@ impl WorkerHandle {
 
     /// Resolves when the worker has stopped, for whatever reason; [`join`](Self::join) tells the reason.
     pub async fn stopped(&self) {
-        self.stopped.cancelled().await;
+        self.running.stopped.cancelled().await;
     }
 
     /// Waits until the worker has stopped. Does not ask it to: see [`shutdown`](Self::shutdown).
@@ -73,15 +94,55 @@ impl WorkerHandle {
     /// # Errors
     ///
     /// Why the worker stopped, if nobody asked it to.
-    pub async fn join(mut self) -> Result<(), WorkerError> {
-        (&mut self.task)
-            .await
-            .unwrap_or_else(|error| Err(WorkerError::Task(error)))
+    pub async fn join(self) -> Result<(), WorkerError> {
+        self.running.join().await
     }
 }
 
-impl Drop for WorkerHandle {
-    fn drop(&mut self) {
-        self.stop.request();
+/// Workers that were started with [`Workers::start`](super::Workers::start) or [`StepWorkers::start`](super::StepWorkers::start).
+///
+/// Dropping the handle asks all of them to shut down gracefully and does not wait for them, as that of a [`WorkerHandle`] does.
+#[derive(Debug)]
+pub struct WorkersHandle {
+    running: Running,
+}
+
+impl WorkersHandle {
+    pub(crate) fn new(running: Running) -> Self {
+        Self { running }
+    }
+
+    /// The ids of the workers' rows, in the order in which they were started.
+    pub fn worker_ids(&self) -> &[Uuid] {
+        &self.running.worker_ids
+    }
+
+    /// Asks all workers to shut down: they claim nothing more, and their handlers may end within their shutdown timeouts.
+    pub fn shutdown(&self) {
+        self.running.stop.request();
+    }
+
+    /// [Asks](Self::shutdown) all workers to shut down and [waits](Self::join) until they have.
+    ///
+    /// # Errors
+    ///
+    /// Why the first worker stopped that had stopped with an error.
+    pub async fn stop(self) -> Result<(), WorkerError> {
+        self.shutdown();
+        self.join().await
+    }
+
+    /// Resolves when all workers have stopped, for whatever reason; [`join`](Self::join) tells the reason.
+    pub async fn stopped(&self) {
+        self.running.stopped.cancelled().await;
+    }
+
+    /// Waits until all workers have stopped. Does not ask them to: see [`shutdown`](Self::shutdown).
+    ///
+    /// # Errors
+    ///
+    /// Why the first worker stopped that stopped with an error; it was waited for the others, which were asked to stop then.
+    pub async fn join(self) -> Result<(), WorkerError> {
+        self.running.join().await
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::Shared;
+use super::{Shared, wakeup::wake_all};
 use crate::sql::{maintenance::requeue_stalled_tasks, retry::jittered};
 
 /// Every worker does this; the database lets one at a time.
@@ -18,7 +18,7 @@ pub(crate) async fn run(shared: &Shared) {
             Ok(0) => {}
             Ok(tasks) => {
                 warn!(tasks, "stalled tasks were put back into their queues");
-                shared.wakeup.wake();
+                wake_all();
             }
             Err(error) => warn!(
                 error = &error as &dyn std::error::Error,

@@ -2,37 +2,73 @@
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
+use crate::migrate::Release;
+
 const CONCURRENCY: RangeInclusive<usize> = 1..=10_000;
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_hours(1);
 const LONGEST_FUNCTION_NAME: usize = 128;
+
+/// What a worker was told, as far as it was.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) concurrency: Option<usize>,
+    pub(crate) poll_interval: Option<Duration>,
+    pub(crate) shutdown_timeout: Option<Duration>,
+    pub(crate) drain_timeout: Option<Duration>,
+    pub(crate) function_name: Option<String>,
+    pub(crate) migrate: Option<bool>,
+    pub(crate) release: Option<Release>,
+}
+
+impl Settings {
+    /// Takes from others what is not set here.
+    pub(crate) fn or(self, others: &Self) -> Self {
+        Self {
+            concurrency: self.concurrency.or(others.concurrency),
+            poll_interval: self.poll_interval.or(others.poll_interval),
+            shutdown_timeout: self.shutdown_timeout.or(others.shutdown_timeout),
+            drain_timeout: self.drain_timeout.or(others.drain_timeout),
+            function_name: self.function_name.or_else(|| others.function_name.clone()),
+            migrate: self.migrate.or(others.migrate),
+            release: self.release.or(others.release),
+        }
+    }
+
+    /// The options, with defaults for what is not set.
+    pub(crate) fn options(&self, function_name: impl FnOnce() -> String) -> WorkerOptions {
+        WorkerOptions {
+            concurrency: self.concurrency.unwrap_or(10),
+            poll_interval: self.poll_interval.unwrap_or(Duration::from_secs(1)),
+            shutdown_timeout: self.shutdown_timeout.unwrap_or(Duration::from_secs(30)),
+            drain_timeout: self.drain_timeout.unwrap_or(Duration::from_secs(30)),
+            function_name: self.function_name.clone().unwrap_or_else(function_name),
+            migrate: self.migrate.unwrap_or(false),
+            release: self.release.unwrap_or(Release::THIS),
+        }
+    }
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerOptions {
     pub(crate) concurrency: usize,
     pub(crate) poll_interval: Duration,
     pub(crate) shutdown_timeout: Duration,
+    pub(crate) drain_timeout: Duration,
     pub(crate) function_name: String,
     pub(crate) migrate: bool,
+    /// Whose migrations and protocol the database must have.
+    pub(crate) release: Release,
 }
 
 impl WorkerOptions {
-    pub(crate) fn new(function_name: &str) -> Self {
-        Self {
-            concurrency: 10,
-            poll_interval: Duration::from_secs(1),
-            shutdown_timeout: Duration::from_secs(30),
-            function_name: function_name.to_owned(),
-            migrate: false,
-        }
-    }
-
     /// Everything that is wrong, in the order of the fields.
     pub(crate) fn problems(&self) -> Vec<OptionProblem> {
         let mut problems = Vec::new();
         let mut check = |ok: bool, option, message: &dyn Fn() -> String| {
             if !ok {
                 problems.push(OptionProblem {
+                    worker: None,
                     option,
                     message: message(),
                 });
@@ -65,6 +101,9 @@ impl WorkerOptions {
             "shutdown_timeout",
             &|| format!("{:?}; expected at most {LONGEST:?}", self.shutdown_timeout),
         );
+        check(self.drain_timeout <= LONGEST, "drain_timeout", &|| {
+            format!("{:?}; expected at most {LONGEST:?}", self.drain_timeout)
+        });
         check(
             is_function_name(&self.function_name),
             "function_name",
@@ -87,11 +126,27 @@ fn is_function_name(name: &str) -> bool {
 /// An option of a worker is out of its bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionProblem {
+    worker: Option<String>,
     option: &'static str,
     message: String,
 }
 
 impl OptionProblem {
+    /// Nothing was added to a set of workers.
+    pub(crate) fn no_workers() -> Self {
+        Self {
+            worker: None,
+            option: "add",
+            message: "never called; expected at least one worker".to_owned(),
+        }
+    }
+
+    /// Says whose option it is, where there are several workers.
+    pub(crate) fn of(mut self, worker: String) -> Self {
+        self.worker = Some(worker);
+        self
+    }
+
     /// The name of the builder's function that set the option.
     pub fn option(&self) -> &'static str {
         self.option
@@ -105,13 +160,21 @@ impl OptionProblem {
 
 impl fmt::Display for OptionProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is {}", self.option, self.message)
+        write!(f, "`{}` ", self.option)?;
+        if let Some(worker) = &self.worker {
+            write!(f, "of {worker} ")?;
+        }
+        write!(f, "is {}", self.message)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn defaults(function_name: &str) -> WorkerOptions {
+        Settings::default().options(|| function_name.to_owned())
+    }
 
     fn options_with_problems(options: &WorkerOptions) -> Vec<&'static str> {
         options
@@ -123,34 +186,38 @@ mod tests {
 
     #[test]
     fn the_defaults_are_valid() {
-        assert_eq!(WorkerOptions::new("crate_audit").problems(), []);
+        assert_eq!(defaults("crate_audit").problems(), []);
     }
 
     #[test]
     fn the_bounds_are_valid() {
-        let mut options = WorkerOptions::new(&"f".repeat(128));
+        let mut options = defaults(&"f".repeat(128));
         options.concurrency = 1;
         options.poll_interval = Duration::from_millis(10);
         options.shutdown_timeout = Duration::ZERO;
+        options.drain_timeout = Duration::ZERO;
         assert_eq!(options.problems(), []);
         options.concurrency = 10_000;
         options.poll_interval = Duration::from_hours(1);
         options.shutdown_timeout = Duration::from_hours(1);
+        options.drain_timeout = Duration::from_hours(1);
         assert_eq!(options.problems(), []);
     }
 
     #[test]
     fn all_problems_are_found_at_once() {
-        let mut options = WorkerOptions::new("");
+        let mut options = defaults("");
         options.concurrency = 0;
         options.poll_interval = Duration::from_millis(9);
         options.shutdown_timeout = Duration::from_secs(3601);
+        options.drain_timeout = Duration::from_secs(3601);
         assert_eq!(
             options_with_problems(&options),
             [
                 "concurrency",
                 "poll_interval",
                 "shutdown_timeout",
+                "drain_timeout",
                 "function_name"
             ]
         );
@@ -164,10 +231,59 @@ mod tests {
     fn a_function_name_has_no_spaces_and_is_not_too_long() {
         for name in ["a b", "a\n", " ", &"f".repeat(129)] {
             assert_eq!(
-                options_with_problems(&WorkerOptions::new(name)),
+                options_with_problems(&defaults(name)),
                 ["function_name"],
                 "{name:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_set_comes_before_what_others_set_and_that_before_the_defaults() {
+        let own = Settings {
+            concurrency: Some(2),
+            ..Settings::default()
+        };
+        let others = Settings {
+            concurrency: Some(7),
+            poll_interval: Some(Duration::from_secs(7)),
+            shutdown_timeout: Some(Duration::from_secs(8)),
+            drain_timeout: Some(Duration::from_secs(9)),
+            migrate: Some(true),
+            function_name: Some("others".to_owned()),
+            release: None,
+        };
+        let options = own.or(&others).options(|| unreachable!());
+        assert_eq!(
+            (
+                options.concurrency,
+                options.poll_interval,
+                options.shutdown_timeout
+            ),
+            (2, Duration::from_secs(7), Duration::from_secs(8))
+        );
+        assert_eq!(
+            (
+                options.drain_timeout,
+                options.migrate,
+                options.function_name.as_str()
+            ),
+            (Duration::from_secs(9), true, "others")
+        );
+    }
+
+    #[test]
+    fn a_problem_of_one_of_several_workers_says_whose_it_is() {
+        let mut options = defaults("f");
+        options.concurrency = 0;
+        let problem = options.problems().remove(0).of("step `embed`".to_owned());
+        assert_eq!(
+            problem.to_string(),
+            "`concurrency` of step `embed` is 0 tasks at a time; expected 1 to 10000"
+        );
+        assert_eq!(
+            OptionProblem::no_workers().to_string(),
+            "`add` is never called; expected at least one worker"
+        );
     }
 }

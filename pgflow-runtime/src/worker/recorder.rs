@@ -96,7 +96,7 @@ impl<C: Calls> Recorder<C> {
             }
         }
         if completed.iter().any(|item| item.made_ready) {
-            self.wakeup.wake();
+            self.wakeup.wake_for_ready();
         }
         Ok(())
     }
@@ -107,7 +107,7 @@ impl<C: Calls> Recorder<C> {
             // Another attempt follows, after a delay.
             Some("queued") => {}
             // Steps that go on without this one may be ready now.
-            Some("failed" | "skipped") => self.wakeup.wake(),
+            Some("failed" | "skipped") => self.wakeup.wake_for_ready(),
             _ => stale(key),
         }
         Ok(())

@@ -25,7 +25,7 @@ use super::{
 use crate::sql::worker::mark_worker_stopped;
 
 /// What a shutdown may take on top of its timeout: results of handlers that ended at the last moment still reach the database.
-const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// What the parts of one worker share.
 pub(crate) struct Shared {

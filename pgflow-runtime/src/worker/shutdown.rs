@@ -22,9 +22,23 @@ struct State {
     requested: CancellationToken,
     since: OnceLock<Instant>,
     fault: Mutex<Option<WorkerError>>,
+    /// A request to it is one to this, too.
+    parent: Option<Stop>,
 }
 
 impl Stop {
+    /// For one of several workers: asked to stop with all of them, or alone.
+    pub(crate) fn child(&self) -> Self {
+        Self {
+            state: Arc::new(State {
+                requested: self.child_token(),
+                since: OnceLock::new(),
+                fault: Mutex::default(),
+                parent: Some(self.clone()),
+            }),
+        }
+    }
+
     /// Asks for a graceful end.
     pub(crate) fn request(&self) {
         self.state.since.get_or_init(Instant::now);
@@ -52,7 +66,13 @@ impl Stop {
 
     /// When handlers must have ended; counted from now while nobody asked for an end.
     pub(crate) fn deadline(&self, timeout: Duration) -> Instant {
-        self.state.since.get().copied().unwrap_or_else(Instant::now) + timeout
+        self.since().unwrap_or_else(Instant::now) + timeout
+    }
+
+    fn since(&self) -> Option<Instant> {
+        let parent = self.state.parent.as_ref().and_then(Self::since);
+        let own = self.state.since.get().copied();
+        own.into_iter().chain(parent).min()
     }
 
     /// The future's result, or None when it outlasts the deadline of a shutdown.
@@ -87,47 +107,6 @@ impl Stop {
             .fault
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// SIGTERM and ctrl-c.
-#[derive(Debug)]
-pub(crate) struct Signals {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    /// From here on the process does not end on these signals by itself.
-    #[cfg(unix)]
-    pub(crate) fn listen() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    #[cfg(unix)]
-    pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn listen() -> std::io::Result<Self> {
-        Ok(Self {})
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 }
 
@@ -188,5 +167,31 @@ mod tests {
         let token = stop.child_token();
         stop.request();
         assert!(token.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_to_all_reaches_each_and_counts_from_its_own_time() {
+        let all = Stop::default();
+        let (one, other) = (all.child(), all.child());
+        one.request();
+        let first = one.deadline(TIMEOUT);
+        assert!(!all.is_requested() && !other.is_requested());
+        sleep(Duration::from_secs(5)).await;
+        all.request();
+        sleep(Duration::from_secs(5)).await;
+        assert!(other.is_requested());
+        assert_eq!(one.deadline(TIMEOUT), first);
+        assert_eq!(other.deadline(TIMEOUT), all.deadline(TIMEOUT));
+        assert_eq!(other.deadline(TIMEOUT) - first, Duration::from_secs(5));
+    }
+
+    #[tokio::test]
+    async fn a_fault_of_one_is_not_the_result_of_others() {
+        let all = Stop::default();
+        let (one, other) = (all.child(), all.child());
+        one.fail(WorkerError::Interrupted);
+        assert!(!all.is_requested() && !other.is_requested());
+        assert!(one.result().is_err());
+        assert!(all.result().is_ok() && other.result().is_ok());
     }
 }

@@ -11,7 +11,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use sqlx::postgres::PgPoolOptions;
 use uuid::Uuid;
 
-use super::{Shared, WorkerOptions, handlers::Handlers, shutdown::Stop, wakeup::Wakeup};
+use super::{
+    Shared, WorkerOptions, handlers::Handlers, options::Settings, shutdown::Stop, wakeup::Wakeup,
+};
 use crate::{
     flow::{BoxFuture, StepError, Task},
     sql::claim::ClaimedTask,
@@ -68,9 +70,14 @@ impl Handlers for Play {
     }
 }
 
+/// The defaults.
+pub(crate) fn options(function_name: &str) -> WorkerOptions {
+    Settings::default().options(|| function_name.to_owned())
+}
+
 /// A worker of a flow with one step, whose handler does as it is told.
 pub(crate) fn shared(act: Option<Act>, concurrency: usize) -> Arc<Shared> {
-    let mut options = WorkerOptions::new("play");
+    let mut options = options("play");
     options.concurrency = concurrency;
     Arc::new(Shared {
         pool: PgPoolOptions::new()

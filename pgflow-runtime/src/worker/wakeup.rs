@@ -1,4 +1,4 @@
-//! Wakes a claimer that sleeps.
+//! Wakes claimers that sleep.
 
 use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -6,42 +6,88 @@ use std::{
 };
 
 use futures_util::FutureExt;
+use pgflow_definition::FlowDefinition;
 use tokio::{sync::Notify, time::timeout};
 
-use crate::sql::retry::jittered;
+use crate::{sql::retry::jittered, startup::Target};
 
 /// A hint that there may be tasks: never needed, because the claimer also polls, and never wrong, because it only leads to a claim.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wakeup {
     hint: Arc<Notify>,
+    reach: Reach,
 }
 
-/// The claimers of this process, with the flow that each serves.
-static CLAIMERS: Mutex<Vec<(&'static str, Weak<Notify>)>> = Mutex::new(Vec::new());
+/// Whom the tasks concern that a worker's results make ready.
+#[derive(Debug, Clone, Default)]
+enum Reach {
+    #[default]
+    Itself,
+    Flow(&'static str),
+    /// Workers of other steps: those that come after the worker's own, which gets no tasks by its own results.
+    Steps(&'static str, Arc<[usize]>),
+}
 
-/// Wakes the claimers of this process that serve a flow, on whichever database: a run of it was started here.
+/// A claimer of this process, on whichever database, and what it serves.
+#[derive(Debug)]
+struct Claimer {
+    flow: &'static str,
+    step: Option<usize>,
+    hint: Weak<Notify>,
+}
+
+static CLAIMERS: Mutex<Vec<Claimer>> = Mutex::new(Vec::new());
+
+/// Wakes the claimers of a flow: a run of it was started here.
 pub(crate) fn wake_flow(flow: &str) {
+    wake(|claimer| claimer.flow == flow);
+}
+
+/// Wakes every claimer: tasks of any flow were put back into their queues.
+pub(crate) fn wake_all() {
+    wake(|_| true);
+}
+
+fn wake(is_meant: impl Fn(&Claimer) -> bool) {
     // A list is as good as it was before a panic; nothing under this lock panics anyway.
     let claimers = CLAIMERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let of_flow = claimers.iter().filter(|(served, _)| *served == flow);
-    for hint in of_flow.filter_map(|(_, hint)| hint.upgrade()) {
+    let meant = claimers.iter().filter(|claimer| is_meant(claimer));
+    for hint in meant.filter_map(|claimer| claimer.hint.upgrade()) {
         hint.notify_one();
     }
 }
 
 impl Wakeup {
-    /// One that [`wake_flow`] reaches.
-    pub(crate) fn of_flow(flow: &'static str) -> Self {
-        let wakeup = Self::default();
+    /// One that other workers of this process reach.
+    pub(crate) fn of(target: Target) -> Self {
+        let Target { definition, step } = target;
+        let wakeup = Self {
+            hint: Arc::default(),
+            reach: match step {
+                None => Reach::Flow(definition.slug),
+                Some(step) => Reach::Steps(definition.slug, after(definition, step)),
+            },
+        };
         let mut claimers = CLAIMERS.lock().unwrap_or_else(PoisonError::into_inner);
-        claimers.retain(|(_, hint)| hint.strong_count() > 0);
-        claimers.push((flow, Arc::downgrade(&wakeup.hint)));
+        claimers.retain(|claimer| claimer.hint.strong_count() > 0);
+        claimers.push(Claimer {
+            flow: definition.slug,
+            step,
+            hint: Arc::downgrade(&wakeup.hint),
+        });
         wakeup
     }
 
-    /// Wakes the claimer, or keeps it from falling asleep the next time.
-    pub(crate) fn wake(&self) {
-        self.hint.notify_one();
+    /// Wakes the claimers, of this worker and others, that tasks may be for which a result of this worker made ready; keeps one that is
+    /// awake from falling asleep the next time.
+    pub(crate) fn wake_for_ready(&self) {
+        match &self.reach {
+            Reach::Itself => self.hint.notify_one(),
+            Reach::Flow(flow) => wake_flow(flow),
+            Reach::Steps(flow, steps) => wake(|claimer| {
+                claimer.flow == *flow && claimer.step.is_none_or(|step| steps.contains(&step))
+            }),
+        }
     }
 
     /// Forgets a hint that came before now: the claim that follows answers it.
@@ -57,65 +103,19 @@ impl Wakeup {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use tokio::time::Instant;
-
-    use super::*;
-
-    const POLL: Duration = Duration::from_secs(1);
-
-    async fn slept(wakeup: &Wakeup) -> Duration {
-        let start = Instant::now();
-        wakeup.sleep(POLL).await;
-        start.elapsed()
+/// The steps that wait for this one, also by way of others: one in between may be skipped, or have no tasks.
+fn after(definition: &FlowDefinition<'_>, step: usize) -> Arc<[usize]> {
+    let steps = definition.steps;
+    let mut found: Vec<usize> = Vec::new();
+    // Each step stands after all that it depends on.
+    for (index, candidate) in steps.iter().enumerate().skip(step + 1) {
+        let waits_for = |other: usize| candidate.depends_on.contains(&steps[other].slug);
+        if waits_for(step) || found.iter().any(|&other| waits_for(other)) {
+            found.push(index);
+        }
     }
-
-    #[tokio::test(start_paused = true)]
-    async fn without_a_hint_sleep_lasts_the_jittered_poll_interval() {
-        let slept = slept(&Wakeup::default()).await;
-        assert!(slept >= POLL.mul_f64(0.79) && slept <= POLL.mul_f64(1.21));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_hint_ends_the_sleep() {
-        let wakeup = Wakeup::default();
-        let waker = wakeup.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            waker.wake();
-        });
-        assert_eq!(slept(&wakeup).await.as_millis(), 100);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_hint_that_came_while_awake_is_kept() {
-        let wakeup = Wakeup::default();
-        wakeup.wake();
-        wakeup.wake();
-        assert_eq!(slept(&wakeup).await, Duration::ZERO);
-        assert!(
-            slept(&wakeup).await > Duration::ZERO,
-            "one hint, however often it was given"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_started_run_wakes_the_claimers_of_its_flow() {
-        let (first, second) = (Wakeup::of_flow("started"), Wakeup::of_flow("started"));
-        let other = Wakeup::of_flow("not_started");
-        drop(Wakeup::of_flow("started"));
-        wake_flow("started");
-        assert_eq!(slept(&first).await, Duration::ZERO);
-        assert_eq!(slept(&second).await, Duration::ZERO);
-        assert!(slept(&other).await > Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_forgotten_hint_does_not_wake() {
-        let wakeup = Wakeup::default();
-        wakeup.wake();
-        wakeup.forget();
-        assert!(slept(&wakeup).await > Duration::ZERO);
-    }
+    found.into()
 }
+
+#[cfg(test)]
+mod tests;

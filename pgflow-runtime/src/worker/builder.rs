@@ -1,0 +1,152 @@
+//! A worker before it is started: what all kinds of workers have in common.
+
+use std::{fmt, sync::Arc};
+
+use sqlx::PgPool;
+use tracing::{Span, info, info_span};
+
+use super::{
+    WorkerOptions, handlers::Handlers, options::Settings, requests::Request, serve::Shared,
+    shutdown::Stop, wakeup::Wakeup,
+};
+use crate::startup::{self, StartupError, Target};
+
+/// A flow's worker, or one of its steps'.
+pub(crate) struct Builder {
+    pub(crate) handlers: Arc<dyn Handlers>,
+    pub(crate) step: Option<usize>,
+    pub(crate) settings: Settings,
+    pub(crate) shutdown_on: Option<Request>,
+}
+
+impl Builder {
+    pub(crate) fn new(handlers: Arc<dyn Handlers>, step: Option<usize>) -> Self {
+        Self {
+            handlers,
+            step,
+            settings: Settings::default(),
+            shutdown_on: None,
+        }
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            definition: self.handlers.definition(),
+            step: self.step,
+        }
+    }
+
+    pub(crate) fn options(&self) -> WorkerOptions {
+        self.settings.options(|| match self.step {
+            Some(_) => self.target().queue_name(),
+            None => self.target().definition.slug.to_owned(),
+        })
+    }
+
+    /// Registers the worker, unless a stop is requested while it waits for others; it then may claim.
+    pub(crate) async fn register(
+        self,
+        pool: &PgPool,
+        stop: Stop,
+    ) -> Result<(Arc<Shared>, Span), StartupError> {
+        let (target, options) = (self.target(), self.options());
+        let registered = startup::start(pool, target, &options, &stop).await?;
+        let flow = target.definition.slug;
+        let span = info_span!(
+            "pgflow.worker",
+            flow,
+            step = target.step_slug(),
+            queue = registered.queue_name,
+            worker_id = %registered.worker_id
+        );
+        span.in_scope(|| {
+            info!(
+                flow,
+                step = target.step_slug(),
+                queue = registered.queue_name,
+                function = options.function_name,
+                concurrency = options.concurrency,
+                definition = registered.compile_status.as_str(),
+                "worker started"
+            );
+        });
+        let shared = Shared {
+            pool: pool.clone(),
+            worker_id: registered.worker_id,
+            queue_name: registered.queue_name,
+            handlers: self.handlers,
+            options,
+            wakeup: Wakeup::of(target),
+            stop,
+        };
+        Ok((Arc::new(shared), span))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = self.target();
+        f.debug_struct("Builder")
+            .field("flow", &target.definition.slug)
+            .field("step", &target.step_slug())
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The option functions of a builder, whose `settings` and `shutdown_on` are where the arguments say.
+macro_rules! option_functions {
+    ($($settings:ident).+, $($shutdown_on:ident).+) => {
+        /// How many tasks a worker runs side by side: 1 to 10,000; 10 by default.
+        pub fn concurrency(mut self, tasks: usize) -> Self {
+            self.$($settings).+.concurrency = Some(tasks);
+            self
+        }
+
+        /// How long an idle worker waits between two looks into its queue, jittered by a fifth: 10 ms to 1 h; 1 s by default.
+        pub fn poll_interval(mut self, interval: ::std::time::Duration) -> Self {
+            self.$($settings).+.poll_interval = Some(interval);
+            self
+        }
+
+        /// How long handlers may go on after their worker was asked to stop: at most 1 h; 30 s by default.
+        pub fn shutdown_timeout(mut self, timeout: ::std::time::Duration) -> Self {
+            self.$($settings).+.shutdown_timeout = Some(timeout);
+            self
+        }
+
+        /// How long starting waits for workers of another definition of the flow to stop, so that a local database can replace it: at most
+        /// 1 h; 30 s by default. A production database replaces nothing, so nobody waits there.
+        pub fn drain_timeout(mut self, timeout: ::std::time::Duration) -> Self {
+            self.$($settings).+.drain_timeout = Some(timeout);
+            self
+        }
+
+        /// Whether starting applies pending migrations of schema `pgflow` first; no by default.
+        pub fn migrate(mut self, migrate: bool) -> Self {
+            self.$($settings).+.migrate = Some(migrate);
+            self
+        }
+
+        /// Shuts down when the future resolves, instead of on SIGTERM and ctrl-c.
+        ///
+        /// For a `CancellationToken` give `token.cancelled_owned()`. Added to [`Workers`](crate::worker::Workers), it stops what it was set
+        /// for, and a signal still stops everything.
+        pub fn shutdown_on(
+            mut self,
+            request: impl ::std::future::Future<Output = ()> + Send + 'static,
+        ) -> Self {
+            self.$($shutdown_on).+ = Some($crate::worker::requests::request(request));
+            self
+        }
+
+        /// For tests of what programs of other releases find.
+        #[doc(hidden)]
+        pub fn as_release(mut self, release: $crate::migrate::Release) -> Self {
+            self.$($settings).+.release = Some(release);
+            self
+        }
+    };
+}
+
+pub(crate) use option_functions;

@@ -1,0 +1,98 @@
+//! The worker of a flow with one queue.
+
+use std::{fmt, marker::PhantomData};
+
+use sqlx::PgPool;
+
+use super::{
+    WorkerError, WorkerHandle,
+    builder::{Builder, option_functions},
+    group::Group,
+    handlers,
+};
+use crate::{
+    flow::{Flow, RunByFlowWorker, StateOf},
+    startup::StartupError,
+};
+
+/// Runs a flow that has one queue for all its steps.
+///
+/// ```no_run
+/// # async fn run<F>(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>>
+/// # where F: pgflow_runtime::flow::Flow<State = (), Queues = pgflow_runtime::flow::OneQueue> {
+/// use pgflow_runtime::worker::FlowWorker;
+///
+/// FlowWorker::<F>::new().concurrency(8).run(&pool).await?;
+/// # Ok(())
+/// # }
+/// ```
+// No `F: Flow` here or on the `impl` blocks: a bound there turns "not a flow" into two errors.
+pub struct FlowWorker<F> {
+    builder: Builder,
+    flow: PhantomData<fn() -> F>,
+}
+
+impl<F> FlowWorker<F> {
+    /// A worker for a flow without state.
+    #[expect(
+        clippy::new_without_default,
+        reason = "a worker has no default: its flow must be named"
+    )]
+    pub fn new() -> Self
+    where
+        F: Flow,
+        F::Queues: RunByFlowWorker<F>,
+        (): StateOf<F>,
+    {
+        Self::with_state(StateOf::<F>::into_state(()))
+    }
+
+    /// A worker whose handlers share `state`.
+    pub fn with_state(state: F::State) -> Self
+    where
+        F: Flow,
+        F::Queues: RunByFlowWorker<F>,
+    {
+        Self {
+            builder: Builder::new(handlers::of::<F>(state), None),
+            flow: PhantomData,
+        }
+    }
+
+    option_functions!(builder.settings, builder.shutdown_on);
+
+    /// The name under which operators fence and enable the worker: 1 to 128 characters, no spaces; the flow's slug by default.
+    pub fn function_name(mut self, name: impl Into<String>) -> Self {
+        self.builder.settings.function_name = Some(name.into());
+        self
+    }
+
+    /// Starts the worker and returns once it is registered; it then serves in the background.
+    ///
+    /// Installs no signal handlers: use the handle, or [`shutdown_on`](Self::shutdown_on).
+    pub async fn start(self, pool: &PgPool) -> Result<WorkerHandle, StartupError> {
+        self.into_group().start(pool).await.map(WorkerHandle::new)
+    }
+
+    /// Starts the worker and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
+    ///
+    /// A second signal ends the drain at once. Dropping the future ends the worker at once, too; in both cases the tasks that still ran
+    /// are repeated by stall recovery.
+    ///
+    /// # Errors
+    ///
+    /// Why the worker did not start, or stopped without being asked to.
+    pub async fn run(self, pool: &PgPool) -> Result<(), WorkerError> {
+        self.into_group().run(pool).await
+    }
+
+    pub(crate) fn into_group(self) -> Group {
+        Group::of(self.builder)
+    }
+}
+
+impl<F> fmt::Debug for FlowWorker<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FlowWorker").field(&self.builder).finish()
+    }
+}

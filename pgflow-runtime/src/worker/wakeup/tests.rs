@@ -1,0 +1,124 @@
+use pgflow_definition::StepDefinition;
+use tokio::time::Instant;
+
+use super::*;
+use crate::worker::testing::{DEFINITION, STEP};
+
+const POLL: Duration = Duration::from_secs(1);
+
+async fn slept(wakeup: &Wakeup) -> Duration {
+    let start = Instant::now();
+    wakeup.sleep(POLL).await;
+    start.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_hint_sleep_lasts_the_jittered_poll_interval() {
+    let slept = slept(&Wakeup::default()).await;
+    assert!(slept >= POLL.mul_f64(0.79) && slept <= POLL.mul_f64(1.21));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_ends_the_sleep() {
+    let wakeup = Wakeup::default();
+    let waker = wakeup.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        waker.wake_for_ready();
+    });
+    assert_eq!(slept(&wakeup).await.as_millis(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_that_came_while_awake_is_kept() {
+    let wakeup = Wakeup::default();
+    wakeup.wake_for_ready();
+    wakeup.wake_for_ready();
+    assert_eq!(slept(&wakeup).await, Duration::ZERO);
+    assert!(
+        slept(&wakeup).await > Duration::ZERO,
+        "one hint, however often it was given"
+    );
+}
+
+/// a -> b -> c, and d beside them.
+const STEPS: &[StepDefinition<'static>] = &[
+    StepDefinition { slug: "a", ..STEP },
+    StepDefinition { slug: "d", ..STEP },
+    StepDefinition {
+        slug: "b",
+        depends_on: &["a"],
+        ..STEP
+    },
+    StepDefinition {
+        slug: "c",
+        depends_on: &["b"],
+        ..STEP
+    },
+];
+
+/// Claimers are found by flow in the whole process: each test takes a slug of its own.
+fn claimer(slug: &'static str, step: Option<usize>) -> Wakeup {
+    let definition = FlowDefinition {
+        slug,
+        steps: STEPS,
+        ..DEFINITION
+    };
+    Wakeup::of(Target {
+        definition: Box::leak(Box::new(definition)),
+        step,
+    })
+}
+
+async fn is_woken(wakeup: &Wakeup) -> bool {
+    slept(wakeup).await == Duration::ZERO
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_started_run_wakes_the_claimers_of_its_flow() {
+    let (first, second) = (claimer("started", None), claimer("started", Some(3)));
+    let other = claimer("not_started", None);
+    drop(claimer("started", None));
+    wake_flow("started");
+    assert!(is_woken(&first).await);
+    assert!(is_woken(&second).await);
+    assert!(!is_woken(&other).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_wake_all_workers_of_a_flow_with_one_queue() {
+    let (first, second) = (claimer("plain", None), claimer("plain", None));
+    let other = claimer("plain_other", None);
+    first.wake_for_ready();
+    assert!(is_woken(&first).await);
+    assert!(is_woken(&second).await);
+    assert!(!is_woken(&other).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_of_a_step_wake_the_workers_of_steps_that_come_after_it() {
+    let steps = [0, 1, 2, 3].map(|step| claimer("queued", Some(step)));
+    let again = claimer("queued", Some(3));
+    for (from, expected) in [
+        (0, [false, false, true, true]),
+        (1, [false; 4]),
+        (2, [false, false, false, true]),
+        (3, [false; 4]),
+    ] {
+        steps[from].wake_for_ready();
+        let mut woken = [false; 4];
+        for (step, woken) in steps.iter().zip(&mut woken) {
+            *woken = is_woken(step).await;
+        }
+        assert_eq!(woken, expected, "results of {}", STEPS[from].slug);
+        assert_eq!(is_woken(&again).await, expected[3]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_hint_does_not_wake() {
+    let wakeup = Wakeup::default();
+    wakeup.wake_for_ready();
+    wakeup.forget();
+    assert!(slept(&wakeup).await > Duration::ZERO);
+}

@@ -1,0 +1,133 @@
+//! Several workers in one process.
+
+use std::{fmt, future::Future};
+
+use sqlx::PgPool;
+
+use super::{
+    FlowWorker, StepWorker, StepWorkers, WorkerError, WorkersHandle, group::Group, requests,
+};
+use crate::startup::StartupError;
+
+/// Several workers in one process, of any flows: started in order, and stopped together.
+///
+/// When one can't start, those that did are shut down before the error is returned. When one fails while it serves, the others shut down,
+/// too; one that ends without an error, because it was deprecated, leaves the others alone.
+///
+/// Workers of one process wake each other: a step that one makes ready is claimed by another without a wait for its next look.
+///
+/// ```no_run
+/// # async fn run<Plain, Ingest>(pool: sqlx::PgPool, fetch: Ingest::Step) -> Result<(), Box<dyn std::error::Error>>
+/// # where
+/// #     Plain: pgflow_runtime::flow::Flow<State = (), Queues = pgflow_runtime::flow::OneQueue>,
+/// #     Ingest: pgflow_runtime::flow::StepQueued<State = ()>,
+/// # {
+/// use pgflow_runtime::worker::{FlowWorker, StepWorker, Workers};
+///
+/// Workers::new(&pool)
+///     .add(FlowWorker::<Plain>::new())
+///     .add(StepWorker::<Ingest>::new(fetch).concurrency(32))
+///     .run()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "workers do nothing until they are started or run"]
+pub struct Workers {
+    pool: PgPool,
+    group: Group,
+}
+
+impl Workers {
+    /// No worker yet; all will use the pool.
+    pub fn new(pool: &PgPool) -> Self {
+        Self {
+            pool: pool.clone(),
+            group: Group::default(),
+        }
+    }
+
+    /// Adds a [`FlowWorker`], a [`StepWorker`], or the [`StepWorkers`] of a flow.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "nobody takes workers for numbers"
+    )]
+    pub fn add(mut self, workers: impl AnyWorkers) -> Self {
+        self.group.add(workers.into_group());
+        self
+    }
+
+    /// Shuts all down when the future resolves, instead of on SIGTERM and ctrl-c.
+    ///
+    /// For a `CancellationToken` give `token.cancelled_owned()`.
+    pub fn shutdown_on(mut self, request: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.group.shutdown_on(requests::request(request));
+        self
+    }
+
+    /// Starts the workers one after the other and returns once all are registered; they then serve in the background.
+    ///
+    /// Installs no signal handlers: use the handle, or [`shutdown_on`](Self::shutdown_on).
+    ///
+    /// # Errors
+    ///
+    /// Why one did not start. None runs then, and none is registered as running.
+    pub async fn start(self) -> Result<WorkersHandle, StartupError> {
+        self.group.start(&self.pool).await.map(WorkersHandle::new)
+    }
+
+    /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
+    ///
+    /// A second signal ends the drain at once. Dropping the future ends the workers at once, too; in both cases the tasks that still ran
+    /// are repeated by stall recovery.
+    ///
+    /// # Errors
+    ///
+    /// Why one did not start, or why the first stopped that did without being asked to.
+    pub async fn run(self) -> Result<(), WorkerError> {
+        self.group.run(&self.pool).await
+    }
+}
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Workers").field(&self.group).finish()
+    }
+}
+
+/// What can be [added](Workers::add) to [`Workers`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be added to `Workers`",
+    label = "expected a `FlowWorker`, a `StepWorker`, or `StepWorker::<..>::all()`"
+)]
+pub trait AnyWorkers: sealed::IntoGroup {}
+
+impl<F> AnyWorkers for FlowWorker<F> {}
+impl<F> AnyWorkers for StepWorker<F> {}
+impl<F> AnyWorkers for StepWorkers<F> {}
+
+mod sealed {
+    use super::{FlowWorker, Group, StepWorker, StepWorkers};
+
+    pub trait IntoGroup {
+        fn into_group(self) -> Group;
+    }
+
+    impl<F> IntoGroup for FlowWorker<F> {
+        fn into_group(self) -> Group {
+            self.into_group()
+        }
+    }
+
+    impl<F> IntoGroup for StepWorker<F> {
+        fn into_group(self) -> Group {
+            self.into_group()
+        }
+    }
+
+    impl<F> IntoGroup for StepWorkers<F> {
+        fn into_group(self) -> Group {
+            self.into_group()
+        }
+    }
+}

@@ -1,0 +1,8 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::Package;
+
+fn main() {
+    let _ = StepWorker::<Package>::all();
+}

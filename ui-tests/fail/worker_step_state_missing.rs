@@ -1,0 +1,18 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Lockfile, Package};
+
+pub struct CrateAudit;
+pub struct AppState;
+
+#[flow(input = Lockfile, state = AppState, with_step_queues)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+}
+
+fn main() {
+    let _ = StepWorker::<CrateAudit>::new(Step::Parse);
+    let _ = StepWorker::<CrateAudit>::all();
+}

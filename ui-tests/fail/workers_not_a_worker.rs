@@ -1,0 +1,17 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Lockfile, Package};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+}
+
+fn main() {
+    let pool = pgflow::sqlx::PgPool::connect_lazy("postgres:///").unwrap();
+    let _ = Workers::new(&pool).add(CrateAudit);
+}
