@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     commands::{
-        delete_flow::DeleteFlow, dev::Dev, migrate::Migrate, prune::Prune, run::Run, runs::Runs,
-        start::Start, why::Why,
+        coverage::Coverage, delete_flow::DeleteFlow, dev::Dev, init::Init, migrate::Migrate,
+        prune::Prune, run::Run, runs::Runs, start::Start, why::Why,
     },
     exit,
 };
@@ -46,6 +46,11 @@ pub(crate) struct Output {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Prepare a database: migrate it, and with --local mark it as a developer's own.
+    ///
+    /// A production database, which every database is until it is marked, refuses a worker whose flow differs from the stored one. A local
+    /// one replaces the stored flow, runs included, once the workers of the old code have stopped.
+    Init(Init),
     /// Bring a database up to date: PGMQ, tables, functions.
     ///
     /// One transaction under one lock: it may be run by any number of processes at once, and again.
@@ -64,6 +69,10 @@ pub(crate) enum Command {
     ///
     /// Exits with 5 when the run has failed.
     Run(Run),
+    /// Show who serves each queue of each flow, and what waits there.
+    ///
+    /// Exits with 6 when no live worker serves one of them: its work waits, and nothing fails.
+    Coverage(Coverage),
     /// Say why a step of a run is not running, and what that rests on.
     Why(Why),
     /// Remove the runs that ended long ago, with their tasks and messages.

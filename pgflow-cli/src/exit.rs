@@ -12,6 +12,7 @@ pub(crate) enum Exit {
     NotFound = 3,
     NotReady = 4,
     RunFailed = 5,
+    NotCovered = 6,
 }
 
 /// For the end of `--help`.
@@ -22,7 +23,8 @@ Exit codes:
   2  wrong usage, or a removal that was not confirmed
   3  no such flow, run or step
   4  the database is not ready: it needs `pgflow migrate`, or is newer than this command
-  5  the run that was asked for has failed";
+  5  the run that was asked for has failed
+  6  a queue has no live worker";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

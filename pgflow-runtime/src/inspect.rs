@@ -219,6 +219,38 @@ pub struct RunningAttempt {
     pub overdue_at: DateTime<Utc>,
 }
 
+/// A queue of a flow: who serves it, and what waits in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct Route {
+    /// The flow.
+    pub flow_slug: String,
+    /// `flow` or `step`.
+    pub queue_mode: String,
+    /// The step; none for the one queue of a flow.
+    pub step_slug: Option<String>,
+    /// The queue.
+    pub queue_name: String,
+    /// Whether it has a live worker.
+    pub is_covered: bool,
+    /// How many workers serve it: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    pub live_workers: i64,
+    /// The newest heartbeat of any worker that ever served it.
+    pub last_heartbeat_at: Option<DateTime<Utc>>,
+    /// How many messages can be read now; none when the queue is gone.
+    pub waiting_messages: Option<i64>,
+    /// Since when the oldest of them can.
+    pub oldest_waiting_at: Option<DateTime<Utc>>,
+}
+
+/// Every queue of every flow, or of one, in the order of slugs and definitions. Counts the messages that wait in each.
+pub async fn coverage(
+    executor: impl PgExecutor<'_>,
+    flow_slug: Option<&str>,
+) -> Result<Vec<Route>, CallError> {
+    sql::coverage::read_coverage(executor, flow_slug).await
+}
+
 /// Lists runs, the newest first.
 pub async fn runs(
     executor: impl PgExecutor<'_>,

@@ -110,3 +110,13 @@ pub async fn flow_contents(
 ) -> Result<FlowContents, CallError> {
     sql::delete_flow::read_contents(connection, flow_slug).await
 }
+
+/// Marks the database as a developer's own: a worker whose flow differs from the stored one then replaces it, runs included, once the workers
+/// of the old code have stopped. Nothing else makes a database local.
+///
+/// # Errors
+///
+/// When the database is not migrated, or the role is not the schema's owner.
+pub async fn mark_local(executor: impl PgExecutor<'_>) -> Result<(), CallError> {
+    sql::environment::mark_local(executor).await
+}

@@ -1,7 +1,9 @@
 //! One file per command.
 
+pub(crate) mod coverage;
 pub(crate) mod delete_flow;
 pub(crate) mod dev;
+pub(crate) mod init;
 pub(crate) mod migrate;
 pub(crate) mod prune;
 pub(crate) mod run;
@@ -23,12 +25,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<Exit, Failure> {
         command,
     } = arguments;
     match command {
+        Command::Init(init) => init.run(&connection, &output).await,
         Command::Migrate(migrate) => migrate.run(&connection, &output).await,
         Command::Status => status::run(&connection, &output).await,
         Command::Dev(dev) => dev.run(&output).await,
         Command::Start(start) => start.run(&connection, &output).await,
         Command::Runs(runs) => runs.run(&connection, &output).await,
         Command::Run(run) => run.run(&connection, &output).await,
+        Command::Coverage(coverage) => coverage.run(&connection, &output).await,
         Command::Why(why) => why.run(&connection, &output).await,
         Command::Prune(prune) => prune.run(&connection, &output).await,
         Command::DeleteFlow(delete_flow) => delete_flow.run(&connection, &output).await,

@@ -7,7 +7,6 @@ pub(crate) mod complete;
 pub(crate) mod coverage;
 pub(crate) mod definition;
 pub(crate) mod delete_flow;
-#[cfg(feature = "dev")]
 pub(crate) mod environment;
 pub mod error;
 pub(crate) mod explain;
