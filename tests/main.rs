@@ -4,6 +4,7 @@ mod client;
 mod examples;
 mod maintenance;
 mod migrate;
+mod model;
 mod readme;
 mod roles;
 mod sql;

@@ -1,0 +1,158 @@
+//! The database of a search: one flow, whose definition each case replaces, and all the queues that any case needs.
+
+use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, Executor};
+use uuid::Uuid;
+
+use super::flow::{Flow, Step};
+use super::generator::MAX_STEPS;
+use crate::support::events::set_event_level;
+use crate::support::flows::{FUNCTION, step};
+
+pub(crate) const FLOW: &str = "f";
+
+/// The name of a queue; see [`Flow::queue`].
+pub(crate) fn queue_name(queue: usize) -> String {
+    match queue.checked_sub(1) {
+        None => FLOW.to_owned(),
+        Some(step) => format!("{FLOW}__own{step}"),
+    }
+}
+
+/// A worker's id.
+pub(crate) fn worker_id(worker: usize) -> Uuid {
+    Uuid::from_u64_pair(7, worker as u64)
+}
+
+/// Makes the flow, the queues, a sink for events, and the functions that only these tests call.
+pub(crate) async fn prepare(pool: &PgPool) -> sqlx::Result<()> {
+    let mut sql = format!("select pgflow.create_flow('{FLOW}');");
+    for queue in 1..=MAX_STEPS {
+        sql.push_str(&format!("select pgmq.create('{}');", queue_name(queue)));
+    }
+    sql.push_str(
+        "create schema realtime;
+         create table realtime.messages (n bigint generated always as identity primary key, payload jsonb, event text, topic text, private boolean);
+         create function realtime.send(payload jsonb, event text, topic text, private boolean default true) returns void language sql
+         as $$ insert into realtime.messages (payload, event, topic, private) values (payload, event, topic, private) $$;
+         create schema model;
+         create function model.us(at timestamptz) returns bigint language sql stable
+         as $$ select (extract(epoch from at) * 1000000)::bigint $$;",
+    );
+    let queues: Vec<String> = (0..=MAX_STEPS).map(queue_name).collect();
+    let union = |columns: &str, table: &str| {
+        let selects = queues.iter().enumerate().map(|(number, queue)| {
+            format!("select {number} as queue, {columns} from pgmq.{table}_{queue}")
+        });
+        selects.collect::<Vec<_>>().join(" union all ")
+    };
+    sql.push_str(&format!(
+        "create view model.live as {}; create view model.archived as {};",
+        union("msg_id, read_ct, vt", "q"),
+        union("msg_id, xmin", "a"),
+    ));
+    let empty: String = queues
+        .iter()
+        .map(|queue| format!("delete from pgmq.q_{queue}; delete from pgmq.a_{queue};"))
+        .collect();
+    sql.push_str(&format!(
+        "create function model.reset() returns void language plpgsql as $$ begin
+             delete from pgflow.step_tasks; delete from pgflow.step_states; delete from pgflow.runs;
+             delete from pgflow.deps; delete from pgflow.steps; delete from pgflow.workers;
+             delete from test_log.transitions; delete from realtime.messages;
+             {empty}
+         end $$;"
+    ));
+    pool.execute(AssertSqlSafe(sql)).await?;
+    set_event_level(pool, "all").await;
+    sqlx::query("select pgflow.track_worker_function($1)")
+        .bind(FUNCTION)
+        .execute(pool)
+        .await?;
+    Ok(())
+}
+
+/// Removes what the case before has left, and defines the flow of the next one.
+pub(crate) async fn define(connection: &mut PgConnection, flow: &Flow) -> sqlx::Result<()> {
+    connection.execute("select model.reset()").await?;
+    sqlx::query(
+        "update pgflow.flows set opt_max_attempts = $1, opt_base_delay = $2, opt_timeout = $3",
+    )
+    .bind(flow.max_attempts)
+    .bind(flow.base_delay)
+    .bind(flow.timeout)
+    .execute(&mut *connection)
+    .await?;
+    for step in &flow.steps {
+        builder(flow, step).add(&mut *connection, FLOW).await?;
+    }
+    if flow.own_queues {
+        route_steps_to_their_own_queues(connection).await?;
+    }
+    register_workers(connection, flow).await
+}
+
+fn builder(flow: &Flow, definition: &Step) -> crate::support::flows::Step {
+    let deps: Vec<&str> = definition
+        .deps
+        .iter()
+        .map(|&dep| flow.steps[dep].slug.as_str())
+        .collect();
+    let mut new = step(&definition.slug)
+        .deps(&deps)
+        .when_unmet(definition.when_unmet.name())
+        .when_exhausted(definition.when_exhausted.name());
+    if definition.is_map {
+        new = new.map();
+    }
+    if let Some(pattern) = &definition.required {
+        new = new.required(pattern.clone());
+    }
+    if let Some(pattern) = &definition.forbidden {
+        new = new.forbidden(pattern.clone());
+    }
+    if let Some(attempts) = definition.max_attempts {
+        new = new.max_attempts(attempts);
+    }
+    if let Some(seconds) = definition.base_delay {
+        new = new.base_delay(seconds);
+    }
+    if let Some(seconds) = definition.timeout {
+        new = new.timeout(seconds);
+    }
+    if let Some(seconds) = definition.start_delay {
+        new = new.start_delay(seconds);
+    }
+    new
+}
+
+/// Until startup can define a flow with step queues, the routes are written by hand.
+async fn route_steps_to_their_own_queues(connection: &mut PgConnection) -> sqlx::Result<()> {
+    let names: Vec<String> = (1..=MAX_STEPS).map(queue_name).collect();
+    sqlx::query("update pgflow.steps set queue_name = ($1::text[])[step_index + 1]")
+        .bind(names)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Two for each queue; the handlers of the second also take the flow's input.
+async fn register_workers(connection: &mut PgConnection, flow: &Flow) -> sqlx::Result<()> {
+    let all: Vec<&str> = flow.steps.iter().map(|step| step.slug.as_str()).collect();
+    for queue in flow.queues() {
+        for worker in [2 * queue, 2 * queue + 1] {
+            let step = queue.checked_sub(1).map(|step| all[step]);
+            let taking = if worker % 2 == 1 { &all[..] } else { &[] };
+            sqlx::query("select pgflow.register_worker($1, $2, $3, $4, $5, $6)")
+                .bind(worker_id(worker))
+                .bind(FUNCTION)
+                .bind(FLOW)
+                .bind(step)
+                .bind(queue_name(queue))
+                .bind(taking)
+                .execute(&mut *connection)
+                .await?;
+        }
+    }
+    Ok(())
+}
