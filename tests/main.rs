@@ -5,6 +5,7 @@ mod examples;
 mod maintenance;
 mod migrate;
 mod model;
+mod mutations;
 mod readme;
 mod roles;
 mod sql;

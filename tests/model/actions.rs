@@ -182,7 +182,7 @@ impl Action {
                 let waiting = waiting_queues(model);
                 // Now and then whichever queue, even an empty one.
                 let queues = match worker % 10 {
-                    0 => model.flow.queues(),
+                    9 => model.flow.queues(),
                     _ => waiting,
                 };
                 let queue = nth(&queues, worker / 10)?;
@@ -224,11 +224,12 @@ impl Action {
                 (*even_started || task.status == TaskStatus::Queued)
                     && (seed >> (key.index % 8) & 1 == 1 || *seed == 0)
             }),
-            Self::StartAgain { run } => nth(&(0..model.runs.len()).collect::<Vec<_>>(), *run)
-                .map(|run| Call::StartAgain {
+            Self::StartAgain { run } => {
+                nth(&(0..model.runs.len()).collect::<Vec<_>>(), *run).map(|run| Call::StartAgain {
                     run,
                     input: json!([]),
-                }),
+                })
+            }
             Self::StartRefused => model.flow.has_root_map().then(|| Call::Start {
                 input: json!({"no": "array"}),
             }),
@@ -262,6 +263,10 @@ fn age(model: &Model, tasks: &[usize], until_stalled: bool) -> Option<Call> {
     // All by the same time: that of the first.
     let timeout = model.flow.timeout(tasks.first()?.step);
     tasks.retain(|key| model.flow.timeout(key.step) == timeout);
-    let seconds = if until_stalled { timeout + 3600 } else { timeout - 300 };
+    let seconds = if until_stalled {
+        timeout + 3600
+    } else {
+        timeout - 300
+    };
     Some(Call::Age { tasks, seconds })
 }

@@ -35,11 +35,19 @@ pub(crate) struct Failure {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Call {
     /// Starts the next run.
-    Start { input: Value },
+    Start {
+        input: Value,
+    },
     /// Starts a run that exists.
-    StartAgain { run: usize, input: Value },
+    StartAgain {
+        run: usize,
+        input: Value,
+    },
     /// Workers 2q and 2q + 1 read queue q; handlers of the latter also take the flow's input.
-    Claim { worker: usize, max: usize },
+    Claim {
+        worker: usize,
+        max: usize,
+    },
     /// `complete_tasks`.
     Complete(Vec<Completion>),
     /// `complete_task`.
@@ -53,9 +61,14 @@ pub(crate) enum Call {
     /// `requeue_stalled_tasks`.
     Recover,
     /// Time passes for started tasks.
-    Age { tasks: Vec<TaskKey>, seconds: i32 },
+    Age {
+        tasks: Vec<TaskKey>,
+        seconds: i32,
+    },
     /// Time passes for the messages of tasks, until they are visible.
-    Show { tasks: Vec<TaskKey> },
+    Show {
+        tasks: Vec<TaskKey>,
+    },
 }
 
 /// A row of a claim.
@@ -151,11 +164,9 @@ impl fmt::Display for Call {
             Self::Age { tasks, seconds } => {
                 write!(f, "{seconds} s pass for started {}", list(tasks))
             }
-            Self::Show { tasks } => write!(
-                f,
-                "time passes until these are visible: {}",
-                list(tasks)
-            ),
+            Self::Show { tasks } => {
+                write!(f, "time passes until these are visible: {}", list(tasks))
+            }
         }
     }
 }

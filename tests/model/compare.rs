@@ -69,15 +69,22 @@ pub(crate) fn adopt_messages(
     let mut taken = BTreeSet::new();
     for key in unsent {
         let Some(id) = after.tasks.get(&key).and_then(|row| row.message) else {
-            return Err(format!("{key} is queued in the model; SQL has no message of it"));
+            return Err(format!(
+                "{key} is queued in the model; SQL has no message of it"
+            ));
         };
         let queue = model.task_mut(key).message.queue;
         let known = before.live.keys().chain(&before.archived);
-        if known.into_iter().any(|&(other, old)| other == queue && old >= id) {
+        if known
+            .into_iter()
+            .any(|&(other, old)| other == queue && old >= id)
+        {
             return Err(format!("{key}: message {id} is not new in queue {queue}"));
         }
         if !taken.insert((queue, id)) {
-            return Err(format!("{key}: message {id} of queue {queue} has two tasks"));
+            return Err(format!(
+                "{key}: message {id} of queue {queue} has two tasks"
+            ));
         }
         model.task_mut(key).message.id = Some(id);
     }
@@ -200,11 +207,14 @@ fn messages(model: &Model, before: &Snapshot, after: &Snapshot) -> Result<(), St
         }
         live.insert(id);
         let Some(row) = after.live.get(&id) else {
-            return Err(format!("{key}: its message {id:?} is in the model's queue, not in SQL's"));
+            return Err(format!(
+                "{key}: its message {id:?} is in the model's queue, not in SQL's"
+            ));
         };
         same(|| format!("{key}, reads"), &message.reads, &row.reads)?;
         let started_at = after.tasks.get(&key).and_then(|row| row.started_at);
-        let deadline = started_at.map(|at| at + (i64::from(model.flow.timeout(key.step)) + 30) * 1_000_000);
+        let deadline =
+            started_at.map(|at| at + (i64::from(model.flow.timeout(key.step)) + 30) * 1_000_000);
         let is_new = message.decided_in == model.call;
         visibility(key, message, row, before, after, is_new, deadline)?;
     }

@@ -21,11 +21,7 @@ impl Model {
     }
 
     /// What the tasks of a step run over: `None` while it is unknown, `Some(None)` for a single step.
-    pub(crate) fn elements(
-        &self,
-        run: usize,
-        step: usize,
-    ) -> Option<Option<&[serde_json::Value]>> {
+    pub(crate) fn elements(&self, run: usize, step: usize) -> Option<Option<&[serde_json::Value]>> {
         let definition = &self.flow.steps[step];
         if !definition.is_map {
             return Some(None);
@@ -61,8 +57,6 @@ impl Model {
 
     /// Whether nothing is left to do.
     pub(crate) fn has_ended(&self) -> bool {
-        self.runs
-            .iter()
-            .all(|run| run.status != RunStatus::Started)
+        self.runs.iter().all(|run| run.status != RunStatus::Started)
     }
 }

@@ -14,7 +14,7 @@ use super::invariants;
 use super::setup;
 use super::snapshot::Snapshot;
 use super::sql;
-use super::state::{Hidden, Model, TaskStatus};
+use super::state::{Hidden, Model, Task, TaskStatus};
 
 /// How often something happened; proves that the cases reach what they are to test.
 pub(crate) type Tally = BTreeMap<String, usize>;
@@ -114,8 +114,8 @@ impl<'a> Driver<'a> {
         let (expected, events) = self.model.apply(&call, next_run);
         compare::answers(&expected, &answer)?;
         compare::adopt_messages(&mut self.model, &self.state, &state)?;
-        events::compare(&self.model, &events, &state.events)?;
         compare::states(&self.model, &self.state, &state)?;
+        events::compare(&self.model, &events, &state.events)?;
         invariants::check(&self.model.flow, &self.state, &state, &call)?;
         self.state = state;
         self.count(&answer);
@@ -123,8 +123,15 @@ impl<'a> Driver<'a> {
             let reason = event.skip_reason.unwrap_or_default();
             self.count_one(format!("{} {reason}", event.kind));
         }
+        let read_in_vain = |task: &Task| {
+            task.message.decided_in == self.model.call
+                && matches!(task.message.hidden, Hidden::UntilRecovery | Hidden::Briefly)
+        };
+        if self.model.tasks().any(|(_, task)| read_in_vain(task)) {
+            self.count_one("read while its task runs".to_owned());
+        }
         // A moment later.
-        let is_brief = |task: &super::state::Task| task.message.hidden == Hidden::Briefly;
+        let is_brief = |task: &Task| task.message.hidden == Hidden::Briefly;
         match show(&self.model, |_, task| is_brief(task)) {
             Some(call) => Box::pin(self.perform(call)).await,
             None => Ok(()),
@@ -150,7 +157,7 @@ impl<'a> Driver<'a> {
     /// Does all that is left to do.
     async fn finish(&mut self) -> Result<(), String> {
         while !self.model.has_ended() {
-            let queued = |_, task: &super::state::Task| task.status == TaskStatus::Queued;
+            let queued = |_, task: &Task| task.status == TaskStatus::Queued;
             if let Some(call) = show(&self.model, queued) {
                 self.perform(call).await?;
             }
@@ -209,8 +216,14 @@ impl<'a> Driver<'a> {
         }
         for (_, task) in self.model.clone().tasks() {
             self.count_one(format!("task {}", task.status.name()));
-            if task.is_permanently_stalled {
-                self.count_one("task permanently stalled".to_owned());
+            for (what, is_so) in [
+                ("task permanently stalled", task.is_permanently_stalled),
+                ("task requeued", task.requeues > 0),
+                ("task tried again", task.attempts > 1),
+            ] {
+                if is_so {
+                    self.count_one(what.to_owned());
+                }
             }
         }
         let broken: Vec<(String, String)> =

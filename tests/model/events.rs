@@ -28,7 +28,10 @@ pub(crate) fn compare(model: &Model, expected: &[Event], sent: &[EventRow]) -> R
     }
     for (key, row) in found {
         let Some(event) = missing.remove(&key) else {
-            return Err(format!("SQL sends {} in run {}: unexpected, or twice", row.name, key.0));
+            return Err(format!(
+                "SQL sends {} in run {}: unexpected, or twice",
+                row.name, key.0
+            ));
         };
         payload(event, row)?;
     }

@@ -34,6 +34,15 @@ pub(crate) fn array(number: usize) -> Value {
     (0..number % 6).map(|n| scalar(number / 6 + n)).collect()
 }
 
+/// The input of a run.
+pub(crate) fn input_of(takes_array: bool, number: usize) -> Value {
+    if takes_array {
+        array(number)
+    } else {
+        json!({"input": scalar(number)})
+    }
+}
+
 /// What a pattern asks for: the number of a key, and of a value.
 type Pattern = Option<(usize, usize)>;
 
@@ -171,7 +180,8 @@ fn attempt() -> impl Strategy<Value = AttemptOf> {
 }
 
 fn item() -> impl Strategy<Value = Item> {
-    let shape = prop_oneof![94 => Just(Shape::Right), 4 => Just(Shape::Wrong), 2 => Just(Shape::Null)];
+    let shape =
+        prop_oneof![94 => Just(Shape::Right), 4 => Just(Shape::Wrong), 2 => Just(Shape::Null)];
     (pick(), attempt(), 0usize..36, shape).prop_map(|(pick, attempt, output, shape)| Item {
         pick,
         attempt,
@@ -200,11 +210,8 @@ fn action() -> impl Strategy<Value = Action> {
 
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     let inputs = vec(0usize..36, 1..=7);
-    (flow(), inputs, vec(action(), 0..=60)).prop_map(|(flow, inputs, actions)| {
-        let input = |number| match flow.has_root_map() {
-            true => array(number),
-            false => json!({"input": scalar(number)}),
-        };
+    (flow(), inputs, vec(action(), 0..=80)).prop_map(|(flow, inputs, actions)| {
+        let input = |number| input_of(flow.has_root_map(), number);
         Case {
             inputs: inputs.into_iter().map(input).collect(),
             flow,

@@ -51,7 +51,9 @@ fn runs(state: &Snapshot) -> Option<String> {
             ));
         }
         if failed.first().is_some_and(|step| step.error != run.error) {
-            return Some(format!("I3: run {number} tells another error than its culprit"));
+            return Some(format!(
+                "I3: run {number} tells another error than its culprit"
+            ));
         }
         let left = steps_of(state, number).filter(|step| !step.is_settled());
         if usize::try_from(run.remaining_steps) != Ok(left.count()) {
@@ -79,7 +81,10 @@ fn steps(flow: &Flow, state: &Snapshot) -> Option<String> {
         });
         if usize::try_from(step.remaining_deps) != Ok(waiting.count()) {
             let remaining = step.remaining_deps;
-            return Some(format!("I5: {} does not wait for {remaining} steps", what()));
+            return Some(format!(
+                "I5: {} does not wait for {remaining} steps",
+                what()
+            ));
         }
         let all = tasks_of(state, run, place).count();
         let left = tasks_of(state, run, place).filter(|task| task.status != "completed");
@@ -91,7 +96,10 @@ fn steps(flow: &Flow, state: &Snapshot) -> Option<String> {
             && (counted(step.remaining_tasks) != Some(Some(left))
                 || counted(step.initial_tasks) != Some(Some(all)))
         {
-            return Some(format!("I5: {} has {left} of {all} tasks left: {step:?}", what()));
+            return Some(format!(
+                "I5: {} has {left} of {all} tasks left: {step:?}",
+                what()
+            ));
         }
         let active = tasks_of(state, run, place).any(TaskRow::is_active);
         if step.status == "skipped" && active {
@@ -121,10 +129,16 @@ fn tasks(flow: &Flow, state: &Snapshot) -> Option<String> {
         let run = state.runs.get(&key.run)?;
         let step = state.steps.get(&(key.run, key.step))?;
         if task.is_active() && run.has_ended() {
-            return Some(format!("I1: {key} is {}, its run {}", task.status, run.status));
+            return Some(format!(
+                "I1: {key} is {}, its run {}",
+                task.status, run.status
+            ));
         }
         if task.is_active() && step.status != "started" {
-            return Some(format!("I2: {key} is {}, its step {}", task.status, step.status));
+            return Some(format!(
+                "I2: {key} is {}, its step {}",
+                task.status, step.status
+            ));
         }
         if task.status == "cancelled" && run.status != "failed" {
             return Some(format!("I3: {key} is cancelled, its run {}", run.status));
@@ -135,7 +149,10 @@ fn tasks(flow: &Flow, state: &Snapshot) -> Option<String> {
         });
         if is_live != task.is_active() {
             let is = if is_live { "is" } else { "is not" };
-            return Some(format!("I4: {key} is {}, its message {is} live", task.status));
+            return Some(format!(
+                "I4: {key} is {}, its message {is} live",
+                task.status
+            ));
         }
         let ended_at = task.completed_at.or(task.failed_at);
         let step_ended_at = step.ended_at();
@@ -163,7 +180,9 @@ fn messages(state: &Snapshot) -> Option<String> {
         let owners = tasks.get(&(names[queue].as_str(), id)).copied();
         if owners != Some(1) {
             let owners = owners.unwrap_or(0);
-            return Some(format!("I4: message {id} of queue {queue} has {owners} tasks"));
+            return Some(format!(
+                "I4: message {id} of queue {queue} has {owners} tasks"
+            ));
         }
     }
     let twice = state.live.keys().find(|id| state.archived.contains(id));
@@ -210,7 +229,10 @@ fn attempts(before: &Snapshot, after: &Snapshot, call: &Call) -> Option<String> 
             _ => 0,
         };
         if change != allowed {
-            return Some(format!("I8: {key} went {old:?} -> {}: {change:+} attempts", new.status));
+            return Some(format!(
+                "I8: {key} went {old:?} -> {}: {change:+} attempts",
+                new.status
+            ));
         }
     }
     None
@@ -231,7 +253,9 @@ fn events(before: &Snapshot, after: &Snapshot) -> Option<String> {
         let had_ended = before.runs.get(&number).is_some_and(|old| old.has_ended());
         let times = told.remove(&(number, "", run.status.as_str())).unwrap_or(0);
         if times != usize::from(run.has_ended() && !had_ended) {
-            return Some(format!("I6: the end of run {number} was told {times} times"));
+            return Some(format!(
+                "I6: the end of run {number} was told {times} times"
+            ));
         }
     }
     for (&(run, place), step) in &after.steps {
@@ -240,8 +264,12 @@ fn events(before: &Snapshot, after: &Snapshot) -> Option<String> {
         let key = (run, step.slug.as_str(), step.status.as_str());
         let times = told.remove(&key).unwrap_or(0);
         if times != usize::from(step.has_ended() && !had_ended) {
-            return Some(format!("I6: the end of run {run} step {place} was told {times} times"));
+            return Some(format!(
+                "I6: the end of run {run} step {place} was told {times} times"
+            ));
         }
     }
-    told.into_keys().next().map(|event| format!("I6: {event:?} was told, and is not so"))
+    told.into_keys()
+        .next()
+        .map(|event| format!("I6: {event:?} was told, and is not so"))
 }

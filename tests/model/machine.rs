@@ -8,9 +8,7 @@ use serde_json::{Map, Value, json};
 use super::call::TaskKey;
 use super::containment::contains;
 use super::flow::Mode;
-use super::state::{
-    Event, Hidden, Message, Model, RunStatus, StepStatus, Task, TaskStatus, Text,
-};
+use super::state::{Event, Hidden, Message, Model, RunStatus, StepStatus, Task, TaskStatus, Text};
 
 impl Model {
     pub(crate) fn task(&self, key: TaskKey) -> Option<&Task> {
@@ -25,10 +23,14 @@ impl Model {
     /// All tasks, by run, step and index.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = (TaskKey, &Task)> {
         self.runs.iter().enumerate().flat_map(|(run, state)| {
-            state.steps.iter().enumerate().flat_map(move |(step, state)| {
-                let tasks = state.tasks.iter().enumerate();
-                tasks.map(move |(index, task)| (TaskKey { run, step, index }, task))
-            })
+            state
+                .steps
+                .iter()
+                .enumerate()
+                .flat_map(move |(step, state)| {
+                    let tasks = state.tasks.iter().enumerate();
+                    tasks.map(move |(index, task)| (TaskKey { run, step, index }, task))
+                })
         })
     }
 

@@ -22,6 +22,7 @@ mod rules;
 mod runs;
 mod search;
 mod setup;
+mod shrink;
 mod shrinking;
 mod snapshot;
 mod sql;

@@ -8,9 +8,7 @@ use uuid::Uuid;
 use super::call::{Answer, Call, ClaimedRow, Completion, Failure, TaskKey};
 use super::flow::Flow;
 use super::machine::hidden_for;
-use super::state::{
-    Event, Hidden, Model, Run, RunStatus, StepState, StepStatus, TaskStatus, Text,
-};
+use super::state::{Event, Hidden, Model, Run, RunStatus, StepState, StepStatus, TaskStatus, Text};
 
 /// The error codes of calls that are refused.
 const UNKNOWN_TASK: &str = "PF003";
@@ -35,9 +33,7 @@ impl Model {
         self.call += 1;
         let answer = match call {
             Call::Start { input } => self.start(input, next_run),
-            Call::StartAgain { run, .. } => {
-                Answer::Run(self.runs[*run].status.name().to_owned())
-            }
+            Call::StartAgain { run, .. } => Answer::Run(self.runs[*run].status.name().to_owned()),
             Call::Claim { worker, max } => self.claim(*worker, *max),
             Call::Complete(items) => self.complete(items),
             Call::CompleteOne(item) => match self.complete(std::slice::from_ref(item)) {
@@ -129,7 +125,11 @@ impl Model {
             if self.is_running(key) {
                 // It runs elsewhere: no attempt is counted.
                 let is_stalled = self.is_stalled(key);
-                let hidden = if is_stalled { Hidden::Briefly } else { Hidden::UntilRecovery };
+                let hidden = if is_stalled {
+                    Hidden::Briefly
+                } else {
+                    Hidden::UntilRecovery
+                };
                 self.hide(key, hidden);
                 continue;
             }
@@ -287,7 +287,9 @@ impl Model {
     fn release(&mut self, worker: usize, tasks: &[(TaskKey, i32)]) -> Answer {
         let mut released = 0;
         for &(key, attempt) in tasks {
-            let is_its = self.task(key).is_some_and(|task| task.worker == Some(worker));
+            let is_its = self
+                .task(key)
+                .is_some_and(|task| task.worker == Some(worker));
             if is_its && self.is_current(key, Some(attempt)) {
                 self.task_mut(key).attempts -= 1;
                 self.queue_again(key, Hidden::No);

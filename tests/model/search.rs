@@ -9,6 +9,7 @@ use sqlx::postgres::PgConnection;
 
 use super::driver::{Driver, Tally};
 use super::generator::{Case, case};
+use super::shrink::smaller;
 
 /// How long to look for a smaller case.
 const SHRINKING: Duration = Duration::from_secs(60);
@@ -27,7 +28,11 @@ pub(crate) struct Failed {
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.difference)?;
-        writeln!(f, "\nthe flow (seed {}, made smaller {} times):", self.seed, self.tried)?;
+        writeln!(
+            f,
+            "\nthe flow (seed {}, made smaller {} times):",
+            self.seed, self.tried
+        )?;
         write!(f, "{}", self.case.flow)?;
         writeln!(f, "\nthe calls; the last one showed it:")?;
         for call in &self.calls {
@@ -58,8 +63,7 @@ pub(crate) async fn search(
         if covered.runs >= runs {
             break;
         }
-        let mut tree = tree(seed);
-        let case = tree.current();
+        let case = case_of(seed);
         let (calls, result) = try_case(connection, &case, Some(&mut covered.tally)).await;
         covered.cases += 1;
         covered.runs += case.inputs.len();
@@ -73,7 +77,7 @@ pub(crate) async fn search(
                 tried: 0,
             };
             if shrinks {
-                shrink(connection, &mut tree, &mut failed).await;
+                shrink(connection, &mut failed).await;
             }
             return Err(Box::new(failed));
         }
@@ -81,36 +85,31 @@ pub(crate) async fn search(
     Ok(covered)
 }
 
-fn tree(seed: u64) -> impl ValueTree<Value = Case> {
+fn case_of(seed: u64) -> Case {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(Config::default(), random);
-    case()
-        .new_tree(&mut runner)
-        .expect("every plan makes a case")
+    let tree = case().new_tree(&mut runner);
+    tree.expect("every plan makes a case").current()
 }
 
-async fn shrink(
-    connection: &mut PgConnection,
-    tree: &mut impl ValueTree<Value = Case>,
-    failed: &mut Failed,
-) {
+/// Takes any smaller case that still fails, until there is none.
+async fn shrink(connection: &mut PgConnection, failed: &mut Failed) {
     let end = Instant::now() + SHRINKING;
-    let mut can_go_on = tree.simplify();
-    while can_go_on && Instant::now() < end {
-        let case = tree.current();
+    let mut candidates = smaller(&failed.case).into_iter();
+    while let Some(case) = candidates.next() {
+        if Instant::now() > end {
+            break;
+        }
         let (calls, result) = try_case(connection, &case, None).await;
         failed.tried += 1;
-        can_go_on = match result {
-            Ok(()) => tree.complicate(),
-            Err(difference) => {
-                failed.case = case;
-                failed.calls = calls;
-                failed.difference = difference;
-                tree.simplify()
-            }
-        };
+        if let Err(difference) = result {
+            candidates = smaller(&case).into_iter();
+            failed.case = case;
+            failed.calls = calls;
+            failed.difference = difference;
+        }
     }
 }
 

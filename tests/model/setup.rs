@@ -11,6 +11,10 @@ use crate::support::flows::{FUNCTION, step};
 
 pub(crate) const FLOW: &str = "f";
 
+/// Suffixes of views of the messages: of the flow's queue only, which is cheaper, and of all.
+pub(crate) const ONE_QUEUE: &str = "one";
+pub(crate) const ALL_QUEUES: &str = "all";
+
 /// The name of a queue; see [`Flow::queue`].
 pub(crate) fn queue_name(queue: usize) -> String {
     match queue.checked_sub(1) {
@@ -40,17 +44,19 @@ pub(crate) async fn prepare(pool: &PgPool) -> sqlx::Result<()> {
          as $$ select (extract(epoch from at) * 1000000)::bigint $$;",
     );
     let queues: Vec<String> = (0..=MAX_STEPS).map(queue_name).collect();
-    let union = |columns: &str, table: &str| {
+    let union = |queues: &[String], columns: &str, table: &str| {
         let selects = queues.iter().enumerate().map(|(number, queue)| {
             format!("select {number} as queue, {columns} from pgmq.{table}_{queue}")
         });
         selects.collect::<Vec<_>>().join(" union all ")
     };
-    sql.push_str(&format!(
-        "create view model.live as {}; create view model.archived as {};",
-        union("msg_id, read_ct, vt", "q"),
-        union("msg_id, xmin", "a"),
-    ));
+    for (view, queues) in [(ONE_QUEUE, &queues[..1]), (ALL_QUEUES, &queues[..])] {
+        sql.push_str(&format!(
+            "create view model.live_{view} as {}; create view model.archived_{view} as {};",
+            union(queues, "msg_id, read_ct, vt", "q"),
+            union(queues, "msg_id, xmin", "a"),
+        ));
+    }
     let empty: String = queues
         .iter()
         .map(|queue| format!("delete from pgmq.q_{queue}; delete from pgmq.a_{queue};"))
@@ -75,6 +81,13 @@ pub(crate) async fn prepare(pool: &PgPool) -> sqlx::Result<()> {
 /// Removes what the case before has left, and defines the flow of the next one.
 pub(crate) async fn define(connection: &mut PgConnection, flow: &Flow) -> sqlx::Result<()> {
     connection.execute("select model.reset()").await?;
+    // What was removed would be read over and over: autovacuum does not come in time.
+    connection
+        .execute(
+            "vacuum pgflow.step_tasks, pgflow.step_states, pgflow.runs, pgflow.deps, pgflow.steps, pgflow.workers,
+                test_log.transitions, realtime.messages, pgmq.q_f, pgmq.a_f",
+        )
+        .await?;
     sqlx::query(
         "update pgflow.flows set opt_max_attempts = $1, opt_base_delay = $2, opt_timeout = $3",
     )

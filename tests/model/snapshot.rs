@@ -6,14 +6,15 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::types::Json;
-use sqlx::Row;
+use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
 use super::call::TaskKey;
 use super::flow::Flow;
 use super::rows::{EventRow, MessageRow, RunRow, StepRow, TaskRow};
+use super::setup::{ALL_QUEUES, ONE_QUEUE};
 
-/// Rows whose last writer is as young as this snapshot's `next_writer` may be new to it. What was removed shows in the counts.
+/// `VIEW`: of one queue or all. Rows whose last writer is as young as this snapshot's `next_writer` may be new to it. What was removed shows in the counts.
 const QUERY: &str = "
 select
     pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
@@ -21,7 +22,7 @@ select
     (select count(*) from pgflow.runs),
     (select count(*) from pgflow.step_states),
     (select count(*) from pgflow.step_tasks),
-    (select count(*) from model.archived),
+    (select count(*) from model.archived_VIEW),
     (
         select coalesce(json_agg(json_build_array(
             run_id, status, remaining_steps, json_build_array(input), case when output is not null then json_build_array(output) end,
@@ -46,8 +47,8 @@ select
         )), '[]')
         from pgflow.step_tasks where xmin::text::bigint >= $1
     ),
-    (select coalesce(json_agg(json_build_array(queue, msg_id, read_ct, model.us(vt))), '[]') from model.live),
-    (select coalesce(json_agg(json_build_array(queue, msg_id)), '[]') from model.archived where xmin::text::bigint >= $1),
+    (select coalesce(json_agg(json_build_array(queue, msg_id, read_ct, model.us(vt))), '[]') from model.live_VIEW),
+    (select coalesce(json_agg(json_build_array(queue, msg_id)), '[]') from model.archived_VIEW where xmin::text::bigint >= $1),
     (
         select coalesce(json_agg(json_build_array(n, event, topic, private, payload) order by n), '[]')
         from realtime.messages where n > $2
@@ -92,7 +93,12 @@ impl Snapshot {
         connection: &mut PgConnection,
         flow: &Flow,
     ) -> Result<Self, String> {
-        let row = sqlx::query(QUERY)
+        let view = if flow.own_queues {
+            ALL_QUEUES
+        } else {
+            ONE_QUEUE
+        };
+        let row = sqlx::query(AssertSqlSafe(QUERY.replace("VIEW", view)))
             .bind(self.next_writer)
             .bind(self.last_event)
             .fetch_one(connection)

@@ -95,9 +95,11 @@ impl fmt::Display for Explained<'_> {
         write!(f, "{}", self.0)?;
         let error = self.0.as_database_error();
         let error = error.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
-        error.and_then(|error| error.r#where()).map_or(Ok(()), |place| {
-            write!(f, " (at {})", place.replace('\n', "; "))
-        })
+        error
+            .and_then(|error| error.r#where())
+            .map_or(Ok(()), |place| {
+                write!(f, " (at {})", place.replace('\n', "; "))
+            })
     }
 }
 
