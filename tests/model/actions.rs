@@ -62,6 +62,7 @@ pub(crate) enum Action {
     },
     Release {
         tasks: Vec<usize>,
+        attempt: AttemptOf,
         by_another: bool,
     },
     Age {
@@ -212,7 +213,11 @@ impl Action {
                     retryable: *retryable,
                 }))
             }
-            Self::Release { tasks, by_another } => release(model, tasks, *by_another),
+            Self::Release {
+                tasks,
+                attempt,
+                by_another,
+            } => release(model, tasks, *attempt, *by_another),
             Self::Age {
                 tasks,
                 until_stalled,
@@ -237,16 +242,21 @@ impl Action {
     }
 }
 
-/// The worker of the first task gives back its own and, in vain, those of others.
-fn release(model: &Model, tasks: &[usize], by_another: bool) -> Option<Call> {
+/// The worker of the first task gives back its own and, in vain, those of others. `attempt` is that of the first.
+fn release(model: &Model, tasks: &[usize], attempt: AttemptOf, by_another: bool) -> Option<Call> {
     let started = started(model);
     let tasks: Vec<TaskKey> = tasks.iter().filter_map(|&n| nth(&started, n)).collect();
-    let worker = model.task(*tasks.first()?)?.worker?;
+    let first = *tasks.first()?;
+    let worker = model.task(first)?.worker?;
     let worker = if by_another { worker ^ 1 } else { worker };
-    let tasks = tasks.into_iter();
-    let with_attempts = tasks.map(|key| {
-        let task = model.task(key).expect("it is started");
-        (key, task.attempts)
+    let with_attempts = tasks.into_iter().map(|key| {
+        let spoken_for = if key == first {
+            attempt
+        } else {
+            AttemptOf::Current
+        };
+        let current = model.task(key).map_or(0, |task| task.attempts);
+        (key, spoken_for.resolve(model, key).unwrap_or(current))
     });
     Some(Call::Release {
         worker,

@@ -198,7 +198,7 @@ fn action() -> impl Strategy<Value = Action> {
         5 => item().prop_map(Action::CompleteOne),
         14 => (pick(), attempt(), weighted(0.8), option::weighted(0.2, one_of(&[0, 900, -1])))
             .prop_map(|(pick, attempt, retryable, retry_delay)| Action::Fail { pick, attempt, retryable, retry_delay }),
-        5 => (vec(number(), 1..=3), weighted(0.15)).prop_map(|(tasks, by_another)| Action::Release { tasks, by_another }),
+        5 => (vec(number(), 1..=3), attempt(), weighted(0.15)).prop_map(|(tasks, attempt, by_another)| Action::Release { tasks, attempt, by_another }),
         4 => (vec(number(), 1..=3), weighted(0.7)).prop_map(|(tasks, until_stalled)| Action::Age { tasks, until_stalled }),
         3 => Just(Action::Recover),
         3 => (number(), 1usize..=4).prop_map(|(task, times)| Action::Stall { task, times }),

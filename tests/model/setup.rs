@@ -66,6 +66,7 @@ pub(crate) async fn prepare(pool: &PgPool) -> sqlx::Result<()> {
              delete from pgflow.step_tasks; delete from pgflow.step_states; delete from pgflow.runs;
              delete from pgflow.deps; delete from pgflow.steps; delete from pgflow.workers;
              delete from test_log.transitions; delete from realtime.messages;
+             update pgflow.flows set queue_mode = 'flow';
              {empty}
          end $$;"
     ));
@@ -139,12 +140,15 @@ fn builder(flow: &Flow, definition: &Step) -> crate::support::flows::Step {
     new
 }
 
-/// Until startup can define a flow with step queues, the routes are written by hand.
+/// The routes are written by hand: making and dropping a dozen queues for each case, as startup does, takes longer than driving it.
 async fn route_steps_to_their_own_queues(connection: &mut PgConnection) -> sqlx::Result<()> {
     let names: Vec<String> = (1..=MAX_STEPS).map(queue_name).collect();
     sqlx::query("update pgflow.steps set queue_name = ($1::text[])[step_index + 1]")
         .bind(names)
-        .execute(connection)
+        .execute(&mut *connection)
+        .await?;
+    connection
+        .execute("update pgflow.flows set queue_mode = 'step'")
         .await?;
     Ok(())
 }

@@ -181,13 +181,24 @@ fn simpler_actions(action: &Action) -> Vec<Action> {
                 with(*pick, *attempt, *retryable, None),
             ]
         }
-        Action::Release { tasks, by_another } => {
+        Action::Release {
+            tasks,
+            attempt,
+            by_another,
+        } => {
             let by_another = *by_another;
             let lists = without_parts(tasks).into_iter();
             let lists = lists.filter(|tasks| !tasks.is_empty());
             let lists = lists.chain([vec![0; tasks.len()]]);
+            let with = |tasks, attempt| Action::Release {
+                tasks,
+                attempt,
+                by_another,
+            };
+            let current = with(tasks.clone(), AttemptOf::Current);
             lists
-                .map(|tasks| Action::Release { tasks, by_another })
+                .map(|tasks| with(tasks, *attempt))
+                .chain([current])
                 .collect()
         }
         Action::Age {

@@ -236,11 +236,13 @@ async fn release(
     tasks: &[(TaskKey, i32)],
 ) -> sqlx::Result<Answer> {
     let to = Addresses::of(model, tasks.iter().map(|&(task, _)| task));
-    sqlx::query_scalar("select pgflow.release_tasks($1, $2, $3, $4)")
+    let attempts: Vec<i32> = tasks.iter().map(|&(_, attempt)| attempt).collect();
+    sqlx::query_scalar("select pgflow.release_tasks($1, $2, $3, $4, $5)")
         .bind(worker_id(worker))
         .bind(to.run_ids)
         .bind(to.slugs)
         .bind(to.indexes)
+        .bind(attempts)
         .fetch_one(connection)
         .await
         .map(Answer::Count)
