@@ -238,22 +238,19 @@ fn visibility(
     deadline: Option<i64>,
 ) -> Result<(), String> {
     const SECOND: i64 = 1_000_000;
-    let allowed = if !is_new {
-        let old = before.live.get(&(message.queue, row.id));
-        let old = old.map_or(row.visible_at, |old| old.visible_at);
-        old..=old
-    } else {
-        match message.hidden {
-            Hidden::No => before.time..=after.time,
-            Hidden::Seconds(seconds) => {
-                before.time + seconds * SECOND..=after.time + seconds * SECOND
-            }
-            Hidden::UntilRecovery => {
-                let deadline = deadline.unwrap_or(0);
-                deadline..=deadline + SECOND
-            }
-            Hidden::Briefly => before.time..=after.time + SECOND,
+    let allowed = match message.hidden {
+        _ if !is_new => {
+            let old = before.live.get(&(message.queue, row.id));
+            let old = old.map_or(row.visible_at, |old| old.visible_at);
+            old..=old
         }
+        Hidden::No => before.time..=after.time,
+        Hidden::Seconds(seconds) => before.time + seconds * SECOND..=after.time + seconds * SECOND,
+        Hidden::UntilRecovery => {
+            let deadline = deadline.unwrap_or(0);
+            deadline..=deadline + SECOND
+        }
+        Hidden::Briefly => before.time..=after.time + SECOND,
     };
     if allowed.contains(&row.visible_at) {
         return Ok(());

@@ -1,6 +1,17 @@
 //! What the counters must say, by counting.
 
+use serde_json::Value;
+
 use super::state::{Model, RunStatus, StepStatus, TaskStatus};
+
+/// What the tasks of a step run over.
+pub(crate) enum Elements<'a> {
+    /// The source of a map is not settled.
+    Unknown,
+    /// A single step takes all there is.
+    Whole,
+    Each(&'a [Value]),
+}
 
 impl Model {
     pub(crate) fn remaining_steps(&self, run: usize) -> usize {
@@ -14,28 +25,31 @@ impl Model {
             .count()
     }
 
-    /// How many tasks a step has; unknown while the source of a map is not settled. A skipped source is an empty array.
+    /// How many tasks a step has; unknown while the source of a map is not settled.
     pub(crate) fn initial_tasks(&self, run: usize, step: usize) -> Option<usize> {
-        self.elements(run, step)
-            .map(|elements| elements.map_or(1, |elements| elements.len()))
+        match self.elements(run, step) {
+            Elements::Unknown => None,
+            Elements::Whole => Some(1),
+            Elements::Each(elements) => Some(elements.len()),
+        }
     }
 
-    /// What the tasks of a step run over: `None` while it is unknown, `Some(None)` for a single step.
-    pub(crate) fn elements(&self, run: usize, step: usize) -> Option<Option<&[serde_json::Value]>> {
+    /// A skipped source is an empty array.
+    pub(crate) fn elements(&self, run: usize, step: usize) -> Elements<'_> {
         let definition = &self.flow.steps[step];
         if !definition.is_map {
-            return Some(None);
+            return Elements::Whole;
         }
         let run = &self.runs[run];
         let source = match definition.deps.first() {
             None => Some(&run.input),
             Some(&dep) if run.steps[dep].is_settled() => run.steps[dep].output.as_ref(),
-            Some(_) => return None,
+            Some(_) => return Elements::Unknown,
         };
         let elements = source.map_or(&[][..], |source| {
             source.as_array().expect("a map runs over an array")
         });
-        Some(Some(elements))
+        Elements::Each(elements)
     }
 
     /// Tasks that are not completed, of a step that has started and was not skipped.

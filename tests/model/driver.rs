@@ -121,14 +121,14 @@ impl<'a> Driver<'a> {
         self.count(&answer);
         for event in &events {
             let reason = event.skip_reason.unwrap_or_default();
-            self.count_one(format!("{} {reason}", event.kind));
+            self.count_one(&format!("{} {reason}", event.kind));
         }
         let read_in_vain = |task: &Task| {
             task.message.decided_in == self.model.call
                 && matches!(task.message.hidden, Hidden::UntilRecovery | Hidden::Briefly)
         };
         if self.model.tasks().any(|(_, task)| read_in_vain(task)) {
-            self.count_one("read while its task runs".to_owned());
+            self.count_one("read while its task runs");
         }
         // A moment later.
         let is_brief = |task: &Task| task.message.hidden == Hidden::Briefly;
@@ -140,17 +140,17 @@ impl<'a> Driver<'a> {
 
     fn count(&mut self, answer: &Answer) {
         match answer {
-            Answer::Refused(code) => self.count_one(format!("refused {code}")),
+            Answer::Refused(code) => self.count_one(&format!("refused {code}")),
             Answer::Items { outcomes, .. } => {
                 for outcome in outcomes {
-                    self.count_one(format!("item {outcome}"));
+                    self.count_one(&format!("item {outcome}"));
                 }
             }
             _ => {}
         }
     }
 
-    fn count_one(&mut self, what: String) {
+    fn count_one(&mut self, what: &str) {
         *self.tally.entry(what.trim_end().to_owned()).or_default() += 1;
     }
 
@@ -215,14 +215,14 @@ impl<'a> Driver<'a> {
             return Err("a change of the state was not seen".to_owned());
         }
         for (_, task) in self.model.clone().tasks() {
-            self.count_one(format!("task {}", task.status.name()));
+            self.count_one(&format!("task {}", task.status.name()));
             for (what, is_so) in [
                 ("task permanently stalled", task.is_permanently_stalled),
                 ("task requeued", task.requeues > 0),
                 ("task tried again", task.attempts > 1),
             ] {
                 if is_so {
-                    self.count_one(what.to_owned());
+                    self.count_one(what);
                 }
             }
         }

@@ -88,8 +88,8 @@ fn order(flow: &Flow, sent: &[(EventKey, &EventRow)]) -> Result<(), String> {
         if earlier().any(|((_, _, kind), _)| kind == "run:completed" || kind == "run:failed") {
             return wrong("comes after its run has ended");
         }
-        let failed = |((_, _, kind), _): &&(EventKey, &EventRow)| kind == "step:failed";
-        if kind == "run:failed" && !earlier().last().as_ref().is_some_and(failed) {
+        let latest = earlier().next_back().map(|((_, _, kind), _)| kind.as_str());
+        if kind == "run:failed" && latest != Some("step:failed") {
             return wrong("does not follow its culprit");
         }
         let Some(step) = *step else { continue };

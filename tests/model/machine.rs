@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::TaskKey;
 use super::containment::contains;
+use super::counters::Elements;
 use super::flow::Mode;
 use super::state::{Event, Hidden, Message, Model, RunStatus, StepStatus, Task, TaskStatus, Text};
 
@@ -174,10 +175,10 @@ impl Model {
     fn start_ready_steps(&mut self, run: usize) -> bool {
         let ready = self.ready(run);
         for &step in &ready {
-            let elements = self.elements(run, step).expect("a ready step has a size");
-            let elements: Vec<Option<Value>> = match elements {
-                None => vec![None],
-                Some(elements) => elements.iter().cloned().map(Some).collect(),
+            let elements: Vec<Option<Value>> = match self.elements(run, step) {
+                Elements::Unknown => unreachable!("the source of a ready map is settled"),
+                Elements::Whole => vec![None],
+                Elements::Each(elements) => elements.iter().cloned().map(Some).collect(),
             };
             let delay = self.flow.steps[step].start_delay.unwrap_or(0);
             let message = Message {

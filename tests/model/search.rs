@@ -12,7 +12,7 @@ use super::generator::{Case, case};
 use super::shrink::smaller;
 
 /// How long to look for a smaller case.
-const SHRINKING: Duration = Duration::from_secs(60);
+const SHRINKING: Duration = Duration::from_mins(1);
 
 /// A case that fails, made as small as possible.
 #[derive(Debug)]

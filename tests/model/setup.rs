@@ -15,6 +15,18 @@ pub(crate) const FLOW: &str = "f";
 pub(crate) const ONE_QUEUE: &str = "one";
 pub(crate) const ALL_QUEUES: &str = "all";
 
+/// What each case leaves behind, in an order that foreign keys allow.
+const REMOVED: [&str; 8] = [
+    "pgflow.step_tasks",
+    "pgflow.step_states",
+    "pgflow.runs",
+    "pgflow.deps",
+    "pgflow.steps",
+    "pgflow.workers",
+    "test_log.transitions",
+    "realtime.messages",
+];
+
 /// The name of a queue; see [`Flow::queue`].
 pub(crate) fn queue_name(queue: usize) -> String {
     match queue.checked_sub(1) {
@@ -30,47 +42,33 @@ pub(crate) fn worker_id(worker: usize) -> Uuid {
 
 /// Makes the flow, the queues, a sink for events, and the functions that only these tests call.
 pub(crate) async fn prepare(pool: &PgPool) -> sqlx::Result<()> {
-    let mut sql = format!("select pgflow.create_flow('{FLOW}');");
-    for queue in 1..=MAX_STEPS {
-        sql.push_str(&format!("select pgmq.create('{}');", queue_name(queue)));
-    }
-    sql.push_str(
-        "create schema realtime;
-         create table realtime.messages (n bigint generated always as identity primary key, payload jsonb, event text, topic text, private boolean);
-         create function realtime.send(payload jsonb, event text, topic text, private boolean default true) returns void language sql
-         as $$ insert into realtime.messages (payload, event, topic, private) values (payload, event, topic, private) $$;
-         create schema model;
-         create function model.us(at timestamptz) returns bigint language sql stable
-         as $$ select (extract(epoch from at) * 1000000)::bigint $$;",
-    );
     let queues: Vec<String> = (0..=MAX_STEPS).map(queue_name).collect();
-    let union = |queues: &[String], columns: &str, table: &str| {
-        let selects = queues.iter().enumerate().map(|(number, queue)| {
-            format!("select {number} as queue, {columns} from pgmq.{table}_{queue}")
-        });
-        selects.collect::<Vec<_>>().join(" union all ")
-    };
-    for (view, queues) in [(ONE_QUEUE, &queues[..1]), (ALL_QUEUES, &queues[..])] {
-        sql.push_str(&format!(
-            "create view model.live_{view} as {}; create view model.archived_{view} as {};",
-            union(queues, "msg_id, read_ct, vt", "q"),
-            union(queues, "msg_id, xmin", "a"),
-        ));
+    let mut statements = vec![
+        format!("select pgflow.create_flow('{FLOW}')"),
+        include_str!("setup.sql").to_owned(),
+    ];
+    for queue in &queues[1..] {
+        statements.push(format!("select pgmq.create('{queue}')"));
     }
-    let empty: String = queues
-        .iter()
-        .map(|queue| format!("delete from pgmq.q_{queue}; delete from pgmq.a_{queue};"))
-        .collect();
-    sql.push_str(&format!(
+    for (view, queues) in [(ONE_QUEUE, &queues[..1]), (ALL_QUEUES, &queues[..])] {
+        let live = union(queues, "msg_id, read_ct, vt", "q");
+        let archived = union(queues, "msg_id, xmin", "a");
+        statements.push(format!("create view model.live_{view} as {live}"));
+        statements.push(format!("create view model.archived_{view} as {archived}"));
+    }
+    let mut emptying: Vec<String> = REMOVED.iter().map(|table| (*table).to_owned()).collect();
+    for queue in &queues {
+        emptying.push(format!("pgmq.q_{queue}"));
+        emptying.push(format!("pgmq.a_{queue}"));
+    }
+    statements.push(format!(
         "create function model.reset() returns void language plpgsql as $$ begin
-             delete from pgflow.step_tasks; delete from pgflow.step_states; delete from pgflow.runs;
-             delete from pgflow.deps; delete from pgflow.steps; delete from pgflow.workers;
-             delete from test_log.transitions; delete from realtime.messages;
-             update pgflow.flows set queue_mode = 'flow';
-             {empty}
-         end $$;"
+            delete from {};
+            update pgflow.flows set queue_mode = 'flow';
+        end $$",
+        emptying.join("; delete from ")
     ));
-    pool.execute(AssertSqlSafe(sql)).await?;
+    pool.execute(AssertSqlSafe(statements.join(";\n"))).await?;
     set_event_level(pool, "all").await;
     sqlx::query("select pgflow.track_worker_function($1)")
         .bind(FUNCTION)
@@ -79,16 +77,24 @@ pub(crate) async fn prepare(pool: &PgPool) -> sqlx::Result<()> {
     Ok(())
 }
 
+/// The rows of a kind of table of these queues, each with the queue's number.
+fn union(queues: &[String], columns: &str, table: &str) -> String {
+    let selects = queues.iter().enumerate().map(|(number, queue)| {
+        format!("select {number} as queue, {columns} from pgmq.{table}_{queue}")
+    });
+    selects.collect::<Vec<_>>().join(" union all ")
+}
+
 /// Removes what the case before has left, and defines the flow of the next one.
 pub(crate) async fn define(connection: &mut PgConnection, flow: &Flow) -> sqlx::Result<()> {
     connection.execute("select model.reset()").await?;
     // What was removed would be read over and over: autovacuum does not come in time.
-    connection
-        .execute(
-            "vacuum pgflow.step_tasks, pgflow.step_states, pgflow.runs, pgflow.deps, pgflow.steps, pgflow.workers,
-                test_log.transitions, realtime.messages, pgmq.q_f, pgmq.a_f",
-        )
-        .await?;
+    let queue = queue_name(0);
+    let vacuum = format!(
+        "vacuum {}, pgmq.q_{queue}, pgmq.a_{queue}",
+        REMOVED.join(", ")
+    );
+    connection.execute(AssertSqlSafe(vacuum)).await?;
     sqlx::query(
         "update pgflow.flows set opt_max_attempts = $1, opt_base_delay = $2, opt_timeout = $3",
     )
