@@ -248,7 +248,8 @@ fn visibility(
         Hidden::Seconds(seconds) => before.time + seconds * SECOND..=after.time + seconds * SECOND,
         Hidden::UntilRecovery => {
             let deadline = deadline.unwrap_or(0);
-            deadline..=deadline + SECOND
+            // Rounded up, and counted from a moment later.
+            deadline..=deadline + SECOND + (after.time - before.time)
         }
         Hidden::Briefly => before.time..=after.time + SECOND,
     };

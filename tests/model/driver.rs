@@ -21,8 +21,8 @@ pub(crate) type Tally = BTreeMap<String, usize>;
 
 pub(crate) struct Driver<'a> {
     connection: &'a mut PgConnection,
-    model: Model,
-    state: Snapshot,
+    pub(crate) model: Model,
+    pub(crate) state: Snapshot,
     pub(crate) calls: Vec<String>,
     pub(crate) tally: Tally,
 }
@@ -106,7 +106,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Does a call on both, and compares.
-    async fn perform(&mut self, call: Call) -> Result<(), String> {
+    pub(crate) async fn perform(&mut self, call: Call) -> Result<(), String> {
         self.calls.push(call.to_string());
         let next_run = run_id(self.model.runs.len());
         let answer = sql::call(self.connection, &self.model, &call, next_run).await?;

@@ -16,6 +16,7 @@ mod events;
 mod flow;
 mod generator;
 mod invariants;
+mod invariants_fail;
 mod machine;
 mod rows;
 mod rules;
