@@ -219,12 +219,16 @@ fn messages(model: &Model, before: &Snapshot, after: &Snapshot) -> Result<(), St
         visibility(key, message, row, before, after, is_new, deadline)?;
     }
     let found: BTreeSet<(usize, i64)> = after.live.keys().copied().collect();
-    same(|| "live messages".to_owned(), &live, &found)?;
-    same(
-        || "archived messages".to_owned(),
-        &archived,
-        &after.archived,
-    )
+    let only = |one: &BTreeSet<(usize, i64)>, other: &BTreeSet<(usize, i64)>| {
+        let only: Vec<(usize, i64)> = one.difference(other).copied().collect();
+        only
+    };
+    // Queue and id of what only one of them has.
+    let what = || "messages that are live".to_owned();
+    same(what, &only(&live, &found), &only(&found, &live))?;
+    let what = || "messages that are archived".to_owned();
+    let found = &after.archived;
+    same(what, &only(&archived, found), &only(found, &archived))
 }
 
 /// From when a message can be read. A call happens after the snapshot before it and before the one after it.
