@@ -13,9 +13,9 @@ async fn found(mutation: &str) -> Box<Failed> {
     prepare(&db.pool)
         .await
         .expect("the database can be prepared");
-    let planted = sqlx::raw_sql(AssertSqlSafe(Mutation::named(mutation).sql()))
-        .execute(&db.pool)
-        .await;
+    let sql = Mutation::named(mutation).sql();
+    let sql = sql.expect("the fault can be written");
+    let planted = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&db.pool).await;
     planted.expect("the fault can be planted");
     let mut connection = db.pool.acquire().await.expect("a connection");
     let result = search(&mut connection, 1, 500, true).await;

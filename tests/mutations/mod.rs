@@ -41,19 +41,19 @@ impl Mutation {
         toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The function with the fault in it.
-    pub(crate) fn sql(&self) -> String {
+    /// The function with the fault in it, or why it can't be planted any more.
+    pub(crate) fn sql(&self) -> Result<String, String> {
         let function = FUNCTIONS.iter().find(|known| known.name == self.function);
-        let text = function
-            .unwrap_or_else(|| panic!("there is no function {}", self.function))
-            .sql;
-        let times = text.matches(&self.find).count();
-        assert_eq!(
-            times, 1,
-            "{}: {:?} is found {times} times",
-            self.function, self.find
-        );
-        text.replacen(&self.find, &self.replace, 1)
+        let Some(function) = function else {
+            return Err(format!("there is no function {}", self.function));
+        };
+        match function.sql.matches(&self.find).count() {
+            1 => Ok(function.sql.replacen(&self.find, &self.replace, 1)),
+            times => Err(format!(
+                "{}: {:?} is found {times} times; expected once; write the same fault into the text of today",
+                self.function, self.find
+            )),
+        }
     }
 }
 
@@ -79,21 +79,25 @@ mod tests {
             .collect();
         names.sort();
         assert!(names.len() >= 14, "{names:?}");
+        let mut wrong = Vec::new();
         for name in names {
             let mutation = Mutation::named(&name);
             let mut transaction = connection.begin().await.expect("a transaction");
-            let planted = sqlx::raw_sql(AssertSqlSafe(mutation.sql()))
-                .execute(&mut *transaction)
-                .await;
-            planted.unwrap_or_else(|error| panic!("{name}: {error}"));
+            match mutation.sql() {
+                Err(reason) => wrong.push(format!("{name}: {reason}")),
+                Ok(sql) => {
+                    let planted = sqlx::raw_sql(AssertSqlSafe(sql));
+                    let planted = planted.execute(&mut *transaction).await;
+                    wrong.extend(planted.err().map(|error| format!("{name}: {error}")));
+                }
+            }
             transaction.rollback().await.expect("it can be undone");
             let module = mutation.tests.replace("::", "/");
             let tests = folder().with_file_name(module);
-            assert!(
-                tests.with_extension("rs").exists() || tests.join("mod.rs").exists(),
-                "{name}: there are no tests {}",
-                mutation.tests
-            );
+            if !tests.with_extension("rs").exists() && !tests.join("mod.rs").exists() {
+                wrong.push(format!("{name}: there are no tests {}", mutation.tests));
+            }
         }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

@@ -100,9 +100,8 @@ impl Cluster {
         let log = sqlx::raw_sql(TRANSITION_LOG).execute(&pool).await;
         log.expect("the log of transitions can be added");
         if let Some(mutation) = mutations::chosen() {
-            let planted = sqlx::raw_sql(AssertSqlSafe(mutation.sql()))
-                .execute(&pool)
-                .await;
+            let sql = mutation.sql().expect("the fault can be written");
+            let planted = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await;
             planted.expect("the fault can be planted");
         }
         pool.close().await;
