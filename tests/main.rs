@@ -5,6 +5,8 @@ mod compat;
 mod examples;
 mod maintenance;
 mod migrate;
+mod model;
+mod mutations;
 mod readme;
 mod roles;
 mod sql;

@@ -11,6 +11,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tokio::sync::OnceCell;
 
 use super::invariants::TRANSITION_LOG;
+use crate::mutations;
 
 const TEMPLATE: &str = "migrated";
 /// Linux' file system in memory. A database is a thousand files; creating them on a busy disk takes longer than most tests.
@@ -98,6 +99,11 @@ impl Cluster {
             .expect("an empty database can be migrated");
         let log = sqlx::raw_sql(TRANSITION_LOG).execute(&pool).await;
         log.expect("the log of transitions can be added");
+        if let Some(mutation) = mutations::chosen() {
+            let sql = mutation.sql().expect("the fault can be written");
+            let planted = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await;
+            planted.expect("the fault can be planted");
+        }
         pool.close().await;
         // A database with connections can't be cloned; this one gets none from here on.
         let closed =
