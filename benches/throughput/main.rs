@@ -4,6 +4,8 @@
 
 mod flows;
 mod measure;
+#[path = "../support/mod.rs"]
+mod support;
 
 use measure::{Measured, Scale, measure};
 
@@ -22,7 +24,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
     let scale = Scale::from_env()?;
 
-    let (database, pool) = measure::database(&scale).await?;
+    let connections = u32::try_from(scale.concurrency)?.clamp(4, 10);
+    let (database, pool) = support::database(connections).await?;
     println!("{scale}");
     println!("{}", Measured::HEADER);
     let unit = serde_json::Value::Null;

@@ -1,14 +1,13 @@
 //! One measurement: queue the runs, start a worker, wait until all have ended.
 
-use std::{env, error::Error, fmt, str::FromStr, time::Instant};
+use std::{fmt, time::Instant};
 
 use pgflow::{
-    dev::DevDatabase,
     prelude::*,
-    sqlx::{self, PgPool, postgres::PgPoolOptions},
+    sqlx::{self, PgPool},
 };
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+use crate::support::{Result, number};
 
 /// How much to do.
 #[derive(Debug, Clone, Copy)]
@@ -38,34 +37,6 @@ impl fmt::Display for Scale {
             self.runs, self.map_runs, self.elements, self.concurrency
         )
     }
-}
-
-fn number<T: FromStr<Err: Error + 'static>>(name: &str, default: T) -> Result<T> {
-    match env::var(name) {
-        Ok(text) => Ok(text
-            .parse()
-            .map_err(|error| format!("{name} is not a number: {error}"))?),
-        Err(_) => Ok(default),
-    }
-}
-
-/// `DATABASE_URL`, or a private server with the durability of a real one.
-pub(crate) async fn database(scale: &Scale) -> Result<(DevDatabase, PgPool)> {
-    let database = DevDatabase::builder()
-        .setting("fsync", "on")
-        .setting("synchronous_commit", "on")
-        .setting("full_page_writes", "on")
-        .setting("shared_buffers", "512MB")
-        .setting("max_wal_size", "4GB")
-        .start()
-        .await?;
-    let connections = u32::try_from(scale.concurrency)?.clamp(4, 10);
-    let pool = PgPoolOptions::new()
-        .max_connections(connections)
-        .connect(database.url())
-        .await?;
-    pgflow::migrate(&pool).await?;
-    Ok((database, pool))
 }
 
 /// What came out, as a row of a table.
