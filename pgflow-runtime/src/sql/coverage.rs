@@ -7,7 +7,7 @@ use crate::inspect::Route;
 
 /// The steps of a flow with a queue for each that no live worker serves, in the order of the definition.
 ///
-/// The view `pgflow.coverage` says the same and more, at the price of counting the messages of every queue.
+/// The view `coverage` says the same and more, at the price of counting the messages of every queue.
 pub(crate) async fn uncovered_steps(
     executor: impl PgExecutor<'_>,
     flow_slug: &str,

@@ -12,6 +12,9 @@ const TABLES: [&str; 4] = [
     "worker_functions",
 ];
 
+/// The tables that a worker of a single step reads as well: it looks whether the other steps have workers.
+const TABLES_OF_STEP_WORKERS: [&str; 2] = ["steps", "workers"];
+
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
 const FUNCTIONS: [&str; 10] = [
     "claim_tasks",
@@ -35,7 +38,14 @@ pub(crate) struct Missing {
 }
 
 /// The rights that a worker needs and the connected role lacks. What does not exist is not missed: other checks find that.
-pub(crate) async fn missing(executor: impl PgExecutor<'_>) -> Result<Vec<Missing>, CallError> {
+pub(crate) async fn missing(
+    executor: impl PgExecutor<'_>,
+    is_of_step: bool,
+) -> Result<Vec<Missing>, CallError> {
+    let mut tables = TABLES.to_vec();
+    if is_of_step {
+        tables.extend(TABLES_OF_STEP_WORKERS);
+    }
     Ok(sqlx::query_as(
         "select current_user::text as role, needed.right_ as right \
          from pg_catalog.pg_namespace schema \
@@ -56,7 +66,7 @@ pub(crate) async fn missing(executor: impl PgExecutor<'_>) -> Result<Vec<Missing
          where schema.nspname = 'pgflow' \
          order by needed.kind, needed.right_",
     )
-    .bind(TABLES)
+    .bind(tables)
     .bind(FUNCTIONS)
     .fetch_all(executor)
     .await?)
@@ -79,8 +89,8 @@ mod tests {
     ];
 
     /// The names that follow `pgflow.` and are called, or are not.
-    fn names(called: bool) -> Vec<&'static str> {
-        let mut names: Vec<&str> = WORKER
+    fn names(files: &[&'static str], called: bool) -> Vec<&'static str> {
+        let mut names: Vec<&str> = files
             .iter()
             .flat_map(|text| text.split("pgflow.").skip(1))
             .filter_map(|rest| {
@@ -96,16 +106,22 @@ mod tests {
 
     #[test]
     fn the_functions_are_those_that_are_called() {
-        assert_eq!(names(true), FUNCTIONS);
+        assert_eq!(names(WORKER, true), FUNCTIONS);
     }
 
     #[test]
     fn the_tables_are_those_that_are_read() {
-        let mut read = names(false);
+        let mut read = names(WORKER, false);
         // A step asks for the flow's input.
         assert!(include_str!("run.rs").contains("select input from pgflow.runs"));
         read.push("runs");
         read.sort_unstable();
         assert_eq!(read, TABLES);
+    }
+
+    #[test]
+    fn the_tables_of_step_workers_are_those_that_coverage_reads() {
+        let coverage = &[include_str!("coverage.rs")];
+        assert_eq!(names(coverage, false), TABLES_OF_STEP_WORKERS);
     }
 }

@@ -74,7 +74,7 @@ pub(crate) async fn start(
     if options.migrate {
         migrate::migrate(pool).await?;
     }
-    permitted(&mut connection).await?;
+    permitted(&mut connection, target).await?;
     ready(pool, &mut connection, options.release).await?;
     let mut wait = Wait::new(target.definition.slug, options.drain_timeout);
     loop {
@@ -90,8 +90,8 @@ pub(crate) async fn start(
 }
 
 /// Checks that the role may do all that a worker does, also what it does only when something fails or when it stops.
-async fn permitted(connection: &mut PgConnection) -> Result<(), StartupError> {
-    let missing = rights::missing(connection).await?;
+async fn permitted(connection: &mut PgConnection, target: Target) -> Result<(), StartupError> {
+    let missing = rights::missing(connection, target.step.is_some()).await?;
     let Some(first) = missing.first() else {
         return Ok(());
     };
