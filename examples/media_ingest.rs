@@ -142,11 +142,10 @@ impl Hashed {
             bytes += read as u64;
             file.consume(read);
         }
-        let sha256 = hasher
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let mut sha256 = String::new();
+        for byte in hasher.finalize() {
+            write!(sha256, "{byte:02x}")?;
+        }
         Ok(Self { bytes, sha256 })
     }
 }

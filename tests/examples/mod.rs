@@ -1,6 +1,7 @@
 //! The examples, run as a person runs them: the built program, its output and its exit code.
 
 mod crate_audit;
+mod media_ingest;
 
 use std::path::PathBuf;
 
