@@ -248,7 +248,7 @@ pub async fn coverage(
     executor: impl PgExecutor<'_>,
     flow_slug: Option<&str>,
 ) -> Result<Vec<Route>, CallError> {
-    sql::coverage::read_coverage(executor, flow_slug).await
+    sql::inspect::read_coverage(executor, flow_slug).await
 }
 
 /// Lists runs, the newest first.
