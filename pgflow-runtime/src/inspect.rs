@@ -176,6 +176,8 @@ pub enum StepReason {
     NotAdvanced,
     /// A worker is at it.
     Running,
+    /// Its workers have been silent for 6 seconds; recovery takes its tasks when they are past their time.
+    WorkerLost,
     /// Its workers are past their time; recovery takes its tasks.
     Stalled,
     /// A waiting task's message is gone from its queue: no worker will ever see it.
