@@ -129,11 +129,6 @@ begin
 
     v_terminal := array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'terminal');
     if v_terminal <> '{}' then
-        -- Copied back out of the archive by hand: archiving it again would fail, and every later claim with it.
-        execute format(
-            'delete from pgmq.%I q where q.msg_id = any ($1) and exists (select from pgmq.%I a where a.msg_id = q.msg_id)',
-            'q_' || v_worker.queue_name, 'a_' || v_worker.queue_name
-        ) using v_terminal;
         perform pgflow._archive_messages(array_fill(v_worker.queue_name, array[cardinality(v_terminal)]), v_terminal);
     end if;
     if 'started' = any (v_classes) then

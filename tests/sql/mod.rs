@@ -2,6 +2,7 @@
 
 mod add_step;
 mod any_flow;
+mod changed_by_hand;
 mod claim_tasks;
 mod clock;
 mod complete_task;
