@@ -36,6 +36,22 @@ begin
             errcode = 'PF011',
             hint = 'Its definition comes from its workers.';
     end if;
+    -- Here, and not for each step of a flow that is just being compiled, which can have no run: no index leads from a flow to its runs, so
+    -- this may read a long history.
+    if not exists (
+        select from pgflow.steps s where s.flow_slug = v_flow.flow_slug and lower(s.step_slug collate "C") = lower(add_step.step_slug collate "C")
+    ) then
+        -- A run that is being started holds the flow's row by its foreign key: it is waited for here, and one that starts later waits there.
+        perform from pgflow.flows f where f.flow_slug = v_flow.flow_slug for update;
+        if exists (select from pgflow.runs r where r.flow_slug = v_flow.flow_slug) then
+            raise exception 'flow "%" has runs, so it can not get a new step "%"', v_flow.flow_slug, add_step.step_slug using
+                errcode = 'PF004',
+                hint = 'A shape is immutable. Define the new one under a new flow slug.';
+        end if;
+        -- Whoever started a transaction of REPEATABLE READ before this, and starts a run in it after, would not see the step: the changed row
+        -- is refused there (40001).
+        update pgflow.flows f set flow_slug = f.flow_slug where f.flow_slug = v_flow.flow_slug;
+    end if;
     return query
     select * from pgflow._define_step(
         v_flow.flow_slug, add_step.step_slug, add_step.deps_slugs, add_step.max_attempts, add_step.base_delay, add_step.timeout,

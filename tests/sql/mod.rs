@@ -21,6 +21,7 @@ mod explain_step;
 mod fail_task;
 mod get_run_with_states;
 mod is_valid_slug;
+mod isolation;
 mod live_tuning;
 mod maps;
 mod mark_worker_stopped;
