@@ -46,7 +46,13 @@ fn workers_get_what_the_runtime_calls_and_readers_what_changes_nothing() {
     let worker = recipe.functions_of("pgflow_worker");
     assert_eq!(
         reader,
-        ["explain_step", "get_run_with_states", "is_valid_slug"]
+        [
+            // View `coverage` calls it.
+            "_waiting_messages",
+            "explain_step",
+            "get_run_with_states",
+            "is_valid_slug"
+        ]
     );
     // What is called for readers only, is theirs.
     for function in &reader {
