@@ -354,3 +354,28 @@ async fn who_looks_into_a_queue_and_waits_for_its_end_finds_it_gone() {
         "message_missing"
     );
 }
+
+/// The last report changes the run's row twice, for which Postgres locks the flow's row: not for a deletion that waits for the run.
+#[tokio::test]
+async fn a_report_that_ends_its_run_does_not_wait_for_a_deletion_that_waits_for_it() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let worker = worker(&db.pool, "orders").await;
+    start(&db.pool, "orders", json!({})).await;
+    let task = claim_one(&db.pool, worker).await;
+    let held = holding(&db.pool, "select from pgflow.step_states for update").await;
+    let reporting = until_blocked(&db.pool, |mut second| async move {
+        try_complete_batch(&mut *second, &[Item::of(&task, json!(1))]).await
+    })
+    .await;
+    let deleting = until_blocked(
+        &db.pool,
+        |mut third| async move { delete(&mut *third).await },
+    )
+    .await;
+    held.rollback().await.expect("the step is let go");
+    let reported = reporting.await.expect("answered").expect("no deadlock");
+    assert_eq!(reported[0].outcome, "completed");
+    assert_eq!(deleting.await.expect("answered"), 1);
+    assert_nothing_is_left(&db.pool).await;
+}
