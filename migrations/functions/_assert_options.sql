@@ -1,5 +1,5 @@
 -- Raises PF004 for an option out of its bounds; NULL inherits and is always fine. `what` names the flow or step.
--- Locks: none. Callers: create_flow, add_step.
+-- Locks: none. Callers: create_flow, _define_flow, _define_step.
 create or replace function pgflow._assert_options(what text, max_attempts int, base_delay int, timeout int, start_delay int) returns void
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
 -- Raises PF004 unless the slug is valid; `what` is 'flow' or 'step'.
--- Locks: none. Callers: create_flow, add_step, ensure_flow_compiled.
+-- Locks: none. Callers: create_flow, add_step, ensure_flow_compiled, _assert_step_slugs.
 create or replace function pgflow._assert_slug(what text, slug text) returns void
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp

@@ -1,6 +1,6 @@
--- Appends a step to a stored flow, see add_step; its slug has been checked, and the flow is there.
+-- Appends a step to a stored flow that has no runs, see add_step; its slug has been checked.
 -- Raises PF004 (graph, option, pattern, mode).
--- Locks: needs the definition lock; takes the flow's row. Callers: add_step, _define_flow.
+-- Locks: needs the definition lock. Callers: add_step, _define_flow.
 create or replace function pgflow._define_step(
     flow_slug text,
     step_slug text,
@@ -97,14 +97,6 @@ begin
         end if;
         return next v_stored;
         return;
-    end if;
-
-    -- A run that is being started holds the flow's row by its foreign key: it is waited for here, and one that starts later waits there.
-    perform from pgflow.flows f where f.flow_slug = v_flow for update;
-    if exists (select from pgflow.runs r where r.flow_slug = v_flow) then
-        raise exception 'flow "%" has runs, so it can not get a new step "%"', v_flow, v_slug using
-            errcode = 'PF004',
-            hint = 'A shape is immutable. Define the new one under a new flow slug.';
     end if;
 
     insert into pgflow.steps (

@@ -1,4 +1,5 @@
--- The object of a step's completed dependencies: slug -> output. A skipped dependency is absent.
+-- The object of a step's completed dependencies: slug -> output. A skipped dependency is absent. NULL when they are together larger than JSON
+-- can be (256 MB): raising would block the queue, since each claim would meet that task again.
 -- Locks: none. Callers: _resolve_conditions, _start_claimed.
 create or replace function pgflow._dependency_outputs(flow_slug text, run_id uuid, step_slug text) returns jsonb
 language plpgsql stable
@@ -13,5 +14,7 @@ begin
         join pgflow.step_states p on p.run_id = _dependency_outputs.run_id and p.step_slug = d.dep_slug
         where d.flow_slug = _dependency_outputs.flow_slug and d.step_slug = _dependency_outputs.step_slug and p.status = 'completed'
     );
+exception when program_limit_exceeded then
+    return null;
 end
 $$;

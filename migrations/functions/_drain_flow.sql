@@ -1,6 +1,6 @@
 -- Tells a flow's workers to stop, and returns those that still live (not stopped, heartbeat newer than 6 seconds) with the number of tasks that
 -- each has started: `[]` once nobody is left. Tasks of dead workers don't count.
--- Locks: needs the definition lock; takes the flow's row, so that no worker registers meanwhile, and the workers' rows.
+-- Locks: needs the definition lock; takes the flow, so that no worker registers meanwhile, and the workers' rows.
 -- Callers: ensure_flow_compiled.
 create or replace function pgflow._drain_flow(flow_slug text) returns jsonb
 language plpgsql
@@ -8,7 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    perform from pgflow.flows f where f.flow_slug = _drain_flow.flow_slug for update;
+    perform pgflow._lock_flow(_drain_flow.flow_slug, alone => true);
     update pgflow.workers w
     set deprecated_at = clock_timestamp()
     where w.flow_slug = _drain_flow.flow_slug and w.stopped_at is null and w.deprecated_at is null;

@@ -74,7 +74,11 @@ begin
         case
             when d.step_type = 'map' then t.input
             when d.deps_count = 0 then r.input
-            else pgflow._dependency_outputs(t.flow_slug, t.run_id, t.step_slug)
+            -- No handler takes the text for the object that it expects: the attempt fails.
+            else coalesce(
+                pgflow._dependency_outputs(t.flow_slug, t.run_id, t.step_slug),
+                '"the outputs of the dependencies are together larger than a JSON value can be"'
+            )
         end,
         case when (d.step_type = 'map' or d.deps_count > 0) and t.step_slug = any (v_flow_input_steps) then r.input end
     from unnest(v_run_ids, v_slugs, v_indexes) as x (run_id, step_slug, task_index)

@@ -1,14 +1,19 @@
--- How many messages of a queue can be read now, and since when the oldest of them could be. Both NULL when there is no such queue.
--- Locks: none. Callers: view pgflow.coverage.
+-- How many messages of a queue can be read now, and since when the oldest of them could be. Both NULL when no flow has such a queue, so that
+-- whoever may read the view learns nothing of other queues.
+-- Locks: none; waits for whoever drops the queue. Callers: view pgflow.coverage.
 create or replace function pgflow._waiting_messages(queue_name text, out messages bigint, out oldest_at timestamptz)
 language plpgsql stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if to_regclass(format('pgmq.%I', 'q_' || queue_name)) is not null then
+    if exists (select from pgflow.steps s where s.queue_name = _waiting_messages.queue_name)
+        or exists (select from pgflow.flows f where f.queue_mode = 'flow' and lower(f.flow_slug collate "C") = _waiting_messages.queue_name)
+    then
         execute format('select count(*), min(q.vt) from pgmq.%I q where q.vt <= clock_timestamp()', 'q_' || queue_name)
         into messages, oldest_at;
     end if;
+exception when undefined_table then
+    -- Dropped, perhaps while this waited for it.
 end
 $$;

@@ -2,7 +2,7 @@
 -- a call that would change its structure is refused, and so is a new step once the flow has runs: a shape is immutable.
 -- Options (attempts, delays, timeout) of a stored step are never changed here; update pgflow.steps to tune them.
 -- Raises PF001 (flow), PF004 (slug, graph, option, pattern, mode), PF011 (a flow with step queues).
--- Locks: definitions, the flow's row. Callers: SQL users.
+-- Locks: definitions, the flow, its row. Callers: SQL users.
 create or replace function pgflow.add_step(
     flow_slug text,
     step_slug text,
@@ -35,6 +35,23 @@ begin
         raise exception 'flow "%" has a queue per step; add_step serves flows with one queue', v_flow.flow_slug using
             errcode = 'PF011',
             hint = 'Its definition comes from its workers.';
+    end if;
+    -- Here, and not for each step of a flow that is just being compiled, which can have no run: no index leads from a flow to its runs, so
+    -- this may read a long history.
+    if not exists (
+        select from pgflow.steps s where s.flow_slug = v_flow.flow_slug and lower(s.step_slug collate "C") = lower(add_step.step_slug collate "C")
+    ) then
+        -- A run that is being started is waited for here, and one that starts later waits there.
+        perform pgflow._lock_flow(v_flow.flow_slug, alone => true);
+        if exists (select from pgflow.runs r where r.flow_slug = v_flow.flow_slug) then
+            raise exception 'flow "%" has runs, so it can not get a new step "%"', v_flow.flow_slug, add_step.step_slug using
+                errcode = 'PF004',
+                hint = 'A shape is immutable. Define the new one under a new flow slug.';
+        end if;
+        -- Whoever started a transaction of REPEATABLE READ before this, and starts a run in it after, would not see the step: a row that was
+        -- locked like this and then changed is refused there (40001).
+        perform from pgflow.flows f where f.flow_slug = v_flow.flow_slug for update;
+        update pgflow.flows f set flow_slug = f.flow_slug where f.flow_slug = v_flow.flow_slug;
     end if;
     return query
     select * from pgflow._define_step(

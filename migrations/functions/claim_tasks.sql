@@ -8,7 +8,8 @@
 --                worker's function is disabled, and only these rows return (raising would undo the disabling)
 -- A message whose task is locked by somebody else is left for the next claim.
 -- Raises PF007 (unknown or stopped worker), PF008 (visibility), PF009 (max_tasks). A deprecated worker gets nothing.
--- Locks: queue rows, then tasks, never waiting for either, so it can't be part of a deadlock. Callers: workers.
+-- Locks: queue rows, then tasks, never waiting for either, so it can't be part of a deadlock; last, for a fatal answer, the function's row.
+-- Callers: workers.
 create or replace function pgflow.claim_tasks(worker_id uuid, max_tasks int) returns table (
     outcome text, run_id uuid, step_slug text, task_index int, attempt int, max_attempts int, timeout int,
     message_id bigint, read_count int, enqueued_at timestamptz, started_at timestamptz, input jsonb, flow_input jsonb,
@@ -60,6 +61,10 @@ begin
         'q_' || v_worker.queue_name
     ) into v_ids, v_read_counts, v_enqueued, v_bodies using max_tasks;
     if v_ids is null then
+        return;
+    end if;
+    -- Reading may have waited for the end of a transaction that replaced the flow, and told its workers to stop: these are its new messages.
+    if exists (select from pgflow.workers w where w.worker_id = claim_tasks.worker_id and w.deprecated_at is not null) then
         return;
     end if;
 
@@ -129,11 +134,6 @@ begin
 
     v_terminal := array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'terminal');
     if v_terminal <> '{}' then
-        -- Copied back out of the archive by hand: archiving it again would fail, and every later claim with it.
-        execute format(
-            'delete from pgmq.%I q where q.msg_id = any ($1) and exists (select from pgmq.%I a where a.msg_id = q.msg_id)',
-            'q_' || v_worker.queue_name, 'a_' || v_worker.queue_name
-        ) using v_terminal;
         perform pgflow._archive_messages(array_fill(v_worker.queue_name, array[cardinality(v_terminal)]), v_terminal);
     end if;
     if 'started' = any (v_classes) then

@@ -2,7 +2,8 @@
 -- messages. Its running workers are marked deprecated, so that they stop by themselves. Returns how many runs were removed.
 -- Only the exact slug will do. A queue that somebody has dropped already is no obstacle; one that another flow uses stays.
 -- Raises PF001 (no flow has exactly this slug).
--- Locks: definitions, the flow's row, workers, runs, tasks, step states, and at last the queues' tables. Callers: operators, ensure_flow_compiled.
+-- Locks: definitions, the flow, workers, runs, tasks, step states, and at last the queues' tables and the flow's row.
+-- Callers: operators, ensure_flow_compiled.
 create or replace function pgflow.delete_flow_and_data(flow_slug text) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -16,8 +17,9 @@ declare
     v_count bigint;
 begin
     perform pgflow._lock_definitions();
-    -- A run that is being started holds the row, too; one that comes later finds no flow.
-    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow for update;
+    -- A run that is being started is waited for; one that comes later finds no flow.
+    perform pgflow._lock_flow(v_flow, alone => true);
+    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow;
     if not found then
         select f.flow_slug into v_similar from pgflow.flows f where lower(f.flow_slug collate "C") = lower(v_flow collate "C") limit 1;
         raise exception 'flow "%" is not defined in this database; nothing was deleted', v_flow using

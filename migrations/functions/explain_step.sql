@@ -12,7 +12,7 @@
 --   waiting_for_worker             a live worker will take it
 -- `tasks` counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat is newer than 6 seconds.
 -- Raises PF002 (unknown run), PF003 (unknown step).
--- Locks: none. Callers: anyone.
+-- Locks: none; waits for whoever drops the queue. Callers: anyone.
 create or replace function pgflow.explain_step(run_id uuid, step_slug text) returns jsonb
 language plpgsql stable
 security definer
@@ -158,7 +158,7 @@ begin
         v_reason := 'not_advanced';
         v_message := 'None of its tasks waits or runs, and yet it has not ended: its rows were changed by hand, or this is a fault of pgflow.';
     else
-        if to_regclass(format('pgmq.%I', 'q_' || v_queue)) is not null then
+        begin
             -- The limit keeps this a look-up per task, however long the queue is: see claim_tasks.
             execute format(
                 'select t.attempts_count, q.vt, q.vt > clock_timestamp()
@@ -169,7 +169,10 @@ begin
                  limit 1',
                 'q_' || v_queue
             ) into v_attempts, v_visible_at, v_is_hidden using v_run.run_id, v_step.step_slug, v_queue;
-        end if;
+        exception when undefined_table then
+            -- Dropped, perhaps while this waited for it.
+            v_visible_at := null;
+        end;
         if v_visible_at is null then
             v_reason := 'message_missing';
             v_message := case

@@ -3,7 +3,7 @@
 -- `max_runs` runs, and no further run once 100,000 tasks are together. Returns how many runs it removed: call it again until that is 0.
 -- A removed run's id is free again: start_flow with it starts a new run.
 -- Raises PF009 (a retention that is missing or negative, max_runs below 1).
--- Locks: runs, skipping what somebody else holds; tasks, step states, queue rows; workers. Callers: operators, a scheduler.
+-- Locks: runs, skipping what somebody else holds; tasks, step states, queue rows; workers, skipping again. Callers: operators, a scheduler.
 create or replace function pgflow.prune_data_older_than(retention interval, max_runs int default 1000) returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -80,9 +80,15 @@ begin
         end loop;
     end if;
 
+    -- Never waiting: whoever deletes a flow holds its workers, and waits for its runs.
     delete from pgflow.workers w
-    where w.stopped_at < v_cutoff
-        or (w.stopped_at is null and w.last_heartbeat_at < v_cutoff and w.last_heartbeat_at < now() - interval '1 day');
+    where w.worker_id = any (array(
+        select x.worker_id
+        from pgflow.workers x
+        where x.stopped_at < v_cutoff
+            or (x.stopped_at is null and x.last_heartbeat_at < v_cutoff and x.last_heartbeat_at < now() - interval '1 day')
+        for update skip locked
+    ));
     return coalesce(cardinality(v_run_ids), 0);
 end
 $$;

@@ -1,7 +1,7 @@
 -- Registers a running worker: what it serves, and which steps' handlers also take the flow's input. From here on it may claim.
 -- Raises PF001 (unknown flow or function), PF007 (the function is disabled, or the id is taken), PF009 (the queue is not a route of the flow).
--- Locks: the flow's row, so that a worker registers either before or after the flow is deleted or recompiled; the function's row, so that
--- it does either before or after the function is disabled. Callers: workers at startup.
+-- Locks: the flow (shared) and its row, so that a worker registers either before or after the flow is deleted or recompiled; the function's
+-- row, so that it does either before or after the function is disabled. Callers: workers at startup.
 create or replace function pgflow.register_worker(
     worker_id uuid,
     function_name text,
@@ -19,6 +19,7 @@ declare
     v_function pgflow.worker_functions;
     v_mode text;
 begin
+    perform pgflow._lock_flow(register_worker.flow_slug, alone => false);
     select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = register_worker.flow_slug for key share;
     select w.* into v_function from pgflow.worker_functions w where w.function_name = register_worker.function_name for share;
     if not found then

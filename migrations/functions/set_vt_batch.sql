@@ -1,4 +1,5 @@
--- Hides each message for its own number of seconds from now on (0: visible at once). Returns the messages that are in the queue.
+-- Hides each message for its own number of seconds from now on (0: visible at once). Returns the messages that are in the queue: none when
+-- somebody dropped it.
 -- Raises PF009 when the arrays differ in length.
 -- Locks: queue rows, blocking. Task rows come first. Callers: fail_task, release_tasks, requeue_stalled_tasks, workers.
 create or replace function pgflow.set_vt_batch(queue_name text, msg_ids bigint[], vt_offsets int[]) returns setof bigint
@@ -15,6 +16,9 @@ begin
         raise exception 'set_vt_batch got % message ids and % offsets; it needs one offset for each message', cardinality(msg_ids), cardinality(vt_offsets) using
             errcode = 'PF009',
             hint = 'Pass one element of each array for each message.';
+    end if;
+    if to_regclass(format('pgmq.%I', 'q_' || lower(set_vt_batch.queue_name collate "C"))) is null then
+        return;
     end if;
     select array_agg(m.id order by m.id), array_agg(m.secs order by m.id) into v_ids, v_offsets
     from unnest(msg_ids, vt_offsets) as m (id, secs)

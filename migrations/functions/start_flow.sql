@@ -1,6 +1,6 @@
 -- Starts a run. The same run_id again returns the run that exists and changes nothing.
 -- Raises PF001 (unknown flow), PF005 (no input, or not the array that a root map needs), PF009 (run_id used by another flow).
--- Locks: the flow's row (shared), the new run. Callers: clients, SQL users.
+-- Locks: the flow (shared), its row (shared), the new run. Callers: clients, SQL users.
 create or replace function pgflow.start_flow(flow_slug text, input jsonb, run_id uuid default null) returns setof pgflow.runs
 language plpgsql
 security definer
@@ -31,7 +31,9 @@ begin
         end if;
     end if;
 
-    -- Held to the end, so that the flow can't be deleted meanwhile: the new run refers to it.
+    -- So that the flow can't be deleted meanwhile: the new run refers to it.
+    perform pgflow._lock_flow(v_flow, alone => false);
+    -- Locked as well: in REPEATABLE READ, that refuses a flow that has changed since.
     perform from pgflow.flows f where f.flow_slug = v_flow for key share;
     if not found then
         raise exception 'flow "%" is not defined in this database', v_flow using

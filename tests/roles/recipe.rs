@@ -47,6 +47,7 @@ fn workers_get_what_the_runtime_calls_and_readers_what_changes_nothing() {
     assert_eq!(
         reader,
         [
+            // View `coverage` calls it.
             "_waiting_messages",
             "explain_step",
             "get_run_with_states",

@@ -2,6 +2,7 @@
 
 mod add_step;
 mod any_flow;
+mod changed_by_hand;
 mod claim_tasks;
 mod clock;
 mod complete_task;
@@ -20,6 +21,7 @@ mod explain_step;
 mod fail_task;
 mod get_run_with_states;
 mod is_valid_slug;
+mod isolation;
 mod live_tuning;
 mod maps;
 mod mark_worker_stopped;

@@ -4,7 +4,7 @@ use serde_json::json;
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 
-use crate::support::flows::{claim, claim_one, complete, fail, start, step};
+use crate::support::flows::{claim, claim_one, complete, fail, shape, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::{claim_all, database_with, fail_for_good, of_step, requeue};
 
@@ -89,6 +89,24 @@ async fn a_claim_and_its_completion_read_their_own_tasks_and_not_the_backlog() {
     assert_eq!(read, [], "rows read of a table");
     session.commit().await.expect("the work is kept");
     assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_flow_is_compiled_without_a_look_at_the_runs_of_others() {
+    let (db, _) = database_with(&[step("a")]).await;
+    start(&db.pool, "f", json!({})).await;
+    let mut session = PgConnection::connect(&db.url).await.expect("a session");
+    let mut session = session.begin().await.expect("a transaction");
+    sqlx::query("select pgflow.ensure_flow_compiled('other', $1)")
+        .bind(shape(&[step("a"), step("b").deps(&["a"])]))
+        .execute(&mut *session)
+        .await
+        .expect("compiled");
+    let read: i64 = sqlx::query_scalar("select pg_stat_get_xact_numscans('pgflow.runs'::regclass)")
+        .fetch_one(&mut *session)
+        .await
+        .expect("statistics can be read");
+    assert_eq!(read, 0);
 }
 
 #[tokio::test]

@@ -109,11 +109,7 @@ async fn a_queue_name_is_an_identifier_and_never_sql() {
     let db = TestDb::new().await;
     queue_of(&db.pool, 1).await;
     let hostile = "letters set vt = now(); drop table pgmq.q_letters; --";
-    assert_eq!(
-        raised(set(&db.pool, hostile, &[1], &[1]).await)
-            .split(':')
-            .next(),
-        Some("42P01")
-    );
+    let hidden = set(&db.pool, hostile, &[1], &[1]).await;
+    assert_eq!(hidden.expect("there is no such queue"), [0; 0]);
     assert_eq!(messages(&db.pool, "letters").await[0].body, json!(1));
 }

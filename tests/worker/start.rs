@@ -4,6 +4,7 @@ use pgflow::prelude::*;
 use pgflow::startup::StartupError;
 use pgflow_runtime::migrate::{Migrator, NotReadyError};
 use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio::task::JoinSet;
 
 use super::{define, worker};
@@ -161,6 +162,34 @@ async fn many_may_start_at_once() {
     .await
     .unwrap();
     assert_eq!(counts, (1, 1, 16));
+}
+
+/// Whoever waits for the first start must see then what it stored.
+#[tokio::test]
+async fn many_may_start_at_once_where_transactions_are_serializable_by_default() {
+    let database = TestDb::new().await;
+    let options: PgConnectOptions = database.url.parse().unwrap();
+    let pool = PgPoolOptions::new()
+        .max_connections(16)
+        .connect_with(options.options([("default_transaction_isolation", "serializable")]))
+        .await
+        .unwrap();
+    let mut starts = JoinSet::new();
+    for _ in 0..8 {
+        let pool = pool.clone();
+        starts.spawn(async move { worker::<First>(()).start(&pool).await.unwrap() });
+    }
+    for handle in starts.join_all().await {
+        handle.stop().await.unwrap();
+    }
+    assert_eq!(pgflow_workers(&database.pool).await, 8);
+}
+
+async fn pgflow_workers(pool: &PgPool) -> i64 {
+    sqlx::query_scalar("select count(*) from pgflow.workers")
+        .fetch_one(pool)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]

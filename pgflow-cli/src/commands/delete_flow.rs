@@ -40,8 +40,10 @@ impl DeleteFlow {
                 return Err(confirm::declined());
             }
         }
-        // Whoever ends the command before the commit has deleted nothing.
-        let mut transaction = database.begin().await?;
+        // Whoever ends the command before the commit has deleted nothing. The role's own default could be serializable.
+        let mut transaction = database
+            .begin_with("begin transaction isolation level read committed")
+            .await?;
         let removed = maintenance::delete_flow(&mut *transaction, &self.slug).await?;
         transaction.commit().await?;
         if output.json {

@@ -35,7 +35,9 @@ pub(crate) async fn read_contents(
             return Ok(contents);
         }
         // The deletion knows best why there is nothing to delete. Should somebody have defined the flow just now, nothing has happened to it.
-        let mut undone = connection.begin().await?;
+        let mut undone = connection
+            .begin_with("begin transaction isolation level read committed")
+            .await?;
         delete_flow_and_data(&mut *undone, flow_slug).await?;
         undone.rollback().await?;
     }

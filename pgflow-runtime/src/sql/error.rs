@@ -30,7 +30,7 @@ pub enum RefusalCode {
     InvalidArgument,
     /// `PF010`: a queue name is too long.
     QueueNameTooLong,
-    /// `PF011`: the flow or the database does not support the call.
+    /// `PF011`: the flow, the database or the transaction does not support the call.
     NotSupported,
     /// `PF012`: rows contradict each other.
     BrokenInvariant,

@@ -139,7 +139,10 @@ async fn register(
     function_name: &str,
 ) -> Result<Answer<Registered>, StartupError> {
     let definition = plan.target.definition;
-    let mut transaction = connection.begin().await?;
+    // The role's own default could be serializable, in which no definition is compared.
+    let mut transaction = connection
+        .begin_with("begin transaction isolation level read committed")
+        .await?;
     let compilation = ensure_flow_compiled(
         &mut *transaction,
         definition.slug,

@@ -7,6 +7,7 @@ use crate::support::flows::{
     claim, claim_one, complete, define, drain, fail, start, step, worker, worker_taking_flow_input,
 };
 use crate::support::invariants::assert_invariants;
+use crate::support::runs::database_with;
 
 #[tokio::test]
 async fn a_root_gets_the_flow_s_input_whatever_json_it_is() {
@@ -155,5 +156,43 @@ async fn the_flow_s_input_is_delivered_to_registered_steps_only_and_never_twice(
         delivered.into_iter().collect::<Vec<_>>(),
         expected.map(|(slug, input)| (slug.to_owned(), input))
     );
+    assert_invariants(&db.pool).await;
+}
+
+/// Raising would block the queue for good: each claim would come upon this task first.
+#[tokio::test]
+async fn outputs_that_are_together_too_large_for_one_object_are_told_to_the_handler() {
+    let (db, worker) = database_with(&[
+        step("a"),
+        step("b"),
+        step("join").deps(&["a", "b"]).max_attempts(1),
+        step("last").deps(&["a", "b"]).required(json!({"a": 1})),
+    ])
+    .await;
+    start(&db.pool, "f", json!({})).await;
+    let tasks = claim(&db.pool, worker, 2).await;
+    assert_eq!(complete(&db.pool, &tasks[0], json!(1)).await, "completed");
+    // Half of what JSON can hold, each.
+    sqlx::query("update pgflow.step_states set output = to_jsonb(repeat('x', 134217728)) where step_slug = 'a'")
+        .execute(&db.pool)
+        .await
+        .expect("an output can be large");
+    let large = "select from pgflow.complete_task($1, 'b', 0, to_jsonb(repeat('x', 134217728)))";
+    sqlx::query(large)
+        .bind(tasks[1].run_id)
+        .execute(&db.pool)
+        .await
+        .expect("completed");
+    let next = start(&db.pool, "f", json!({})).await;
+
+    let claimed = claim(&db.pool, worker, 3).await;
+    assert_eq!(claimed[2].run_id, next);
+    for task in &claimed[..2] {
+        assert_eq!(
+            task.input,
+            json!("the outputs of the dependencies are together larger than a JSON value can be")
+        );
+    }
+    assert_eq!(fail(&db.pool, &claimed[0], "no").await, "failed");
     assert_invariants(&db.pool).await;
 }

@@ -9,7 +9,7 @@ use crate::support::flows::{claim, claim_one, define, drain, shape, start, step,
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{count, raised};
 use crate::support::runs::{Failure, Item, age, try_complete_batch, try_fail};
-use crate::support::sessions::{until_blocked, without_waiting};
+use crate::support::sessions::{holding, until_blocked, without_waiting};
 
 async fn delete(db: impl PgExecutor<'_>) -> i64 {
     sqlx::query_scalar("select pgflow.delete_flow_and_data('orders')")
@@ -279,4 +279,103 @@ async fn a_prune_leaves_a_run_that_a_late_report_holds() {
     assert_eq!(without_waiting(prune(&db.pool)).await, 0);
     reporting.commit().await.expect("committed");
     assert_eq!(prune(&db.pool).await, 1);
+}
+
+/// A deletion holds the flow's workers, dead ones too, and waits for its runs, which a prune may hold.
+#[tokio::test]
+async fn a_prune_leaves_dead_workers_that_a_deletion_holds() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let worker = worker(&db.pool, "orders").await;
+    start(&db.pool, "orders", json!({})).await;
+    drain(&db.pool, worker, |_| json!(1)).await;
+    sqlx::query("update pgflow.workers set last_heartbeat_at = now() - interval '2 days'")
+        .execute(&db.pool)
+        .await
+        .expect("time can pass");
+    let held = holding(&db.pool, "select from pgflow.workers for update").await;
+    assert_eq!(without_waiting(prune(&db.pool)).await, 1);
+    held.rollback().await.expect("the rows are let go");
+    assert_eq!(count(&db.pool, "pgflow.workers").await, 1);
+    assert_eq!(prune(&db.pool).await, 0);
+    assert_eq!(count(&db.pool, "pgflow.workers").await, 0);
+}
+
+#[tokio::test]
+async fn a_claim_that_waits_for_a_replacement_of_the_flow_gets_nothing_of_the_new_one() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("old")]).await;
+    let worker = worker(&db.pool, "orders").await;
+    let mut replacing = db.pool.begin().await.expect("a first session");
+    delete(&mut *replacing).await;
+    assert_eq!(ensure(&mut *replacing).await, "compiled");
+    start(&mut *replacing, "orders", json!({})).await;
+    let claiming = until_blocked(&db.pool, |mut second| async move {
+        claim(&mut *second, worker, 1).await
+    })
+    .await;
+    replacing.commit().await.expect("committed");
+    assert_eq!(claiming.await.expect("answered"), []);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn who_looks_into_a_queue_and_waits_for_its_end_finds_it_gone() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    define(&db.pool, "other", &[]).await;
+    let id = start(&db.pool, "orders", json!({})).await;
+    let mut deleting = db.pool.begin().await.expect("a first session");
+    delete(&mut *deleting).await;
+    let coverage = until_blocked(&db.pool, |mut second| async move {
+        sqlx::query_as::<_, (String, Option<i64>)>(
+            "select flow_slug, waiting_messages from pgflow.coverage",
+        )
+        .fetch_all(&mut *second)
+        .await
+    })
+    .await;
+    let explaining = until_blocked(&db.pool, |mut second| async move {
+        sqlx::query_scalar::<_, String>("select pgflow.explain_step($1, 'a') ->> 'reason'")
+            .bind(id)
+            .fetch_one(&mut *second)
+            .await
+    })
+    .await;
+    deleting.commit().await.expect("committed");
+    // As it was when they began to look.
+    let expected = [("orders", None), ("other", Some(0))];
+    assert_eq!(
+        coverage.await.expect("answered").expect("an answer"),
+        expected.map(|(flow, waiting)| (flow.to_owned(), waiting))
+    );
+    assert_eq!(
+        explaining.await.expect("answered").expect("an answer"),
+        "message_missing"
+    );
+}
+
+/// The last report changes the run's row twice, for which Postgres locks the flow's row: not for a deletion that waits for the run.
+#[tokio::test]
+async fn a_report_that_ends_its_run_does_not_wait_for_a_deletion_that_waits_for_it() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let worker = worker(&db.pool, "orders").await;
+    start(&db.pool, "orders", json!({})).await;
+    let task = claim_one(&db.pool, worker).await;
+    let held = holding(&db.pool, "select from pgflow.step_states for update").await;
+    let reporting = until_blocked(&db.pool, |mut second| async move {
+        try_complete_batch(&mut *second, &[Item::of(&task, json!(1))]).await
+    })
+    .await;
+    let deleting = until_blocked(
+        &db.pool,
+        |mut third| async move { delete(&mut *third).await },
+    )
+    .await;
+    held.rollback().await.expect("the step is let go");
+    let reported = reporting.await.expect("answered").expect("no deadlock");
+    assert_eq!(reported[0].outcome, "completed");
+    assert_eq!(deleting.await.expect("answered"), 1);
+    assert_nothing_is_left(&db.pool).await;
 }

@@ -94,7 +94,7 @@ async fn a_registration_that_did_not_ask_for_the_definition_is_waited_for_and_dr
 }
 
 #[tokio::test]
-async fn a_registration_that_did_not_ask_for_the_definition_and_comes_second_finds_no_flow() {
+async fn a_registration_that_did_not_ask_for_the_definition_and_comes_second_finds_the_new_one() {
     let db = TestDb::new().await;
     set_local(&db.pool).await;
     define_with_step_queues(&db.pool, "orders", &two()).await;
@@ -117,7 +117,7 @@ async fn a_registration_that_did_not_ask_for_the_definition_and_comes_second_fin
     first.commit().await.expect("committed");
     assert_eq!(
         raised(second.await.expect("answered")),
-        "PF001: flow \"orders\" is not defined in this database"
+        "PF009: queue \"orders__c\" is no route of flow \"orders\", step \"c\""
     );
     assert_eq!(count(&db.pool, "pgflow.workers").await, 0);
 }
