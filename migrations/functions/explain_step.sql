@@ -4,6 +4,7 @@
 --   waiting_for_dependencies       `waiting_for` names them
 --   not_advanced                   nothing holds it up, and yet it did not go on: a fault, or rows changed by hand
 --   running                        a worker is at it: `running`, the longest first, 10 at most
+--   worker_lost                    its workers have been silent for 6 seconds: recovery takes its tasks when they are past their time
 --   stalled                        its workers are past their time; recovery takes it
 --   message_missing                a waiting task's message is gone from its queue: no worker will ever see it
 --   start_delay, retry_delay       its next task can be read at `visible_at`
@@ -28,6 +29,8 @@ declare
     v_tasks jsonb;
     v_running jsonb;
     v_overdue int;
+    v_lost int;
+    v_overdue_at timestamptz;
     v_started int;
     v_queued int;
     v_attempts int;
@@ -72,17 +75,23 @@ begin
 
     select
         count(*) filter (where x.overdue_at <= clock_timestamp()),
+        count(*) filter (where x.overdue_at > clock_timestamp() and not x.is_alive),
+        min(x.overdue_at) filter (where x.overdue_at > clock_timestamp()),
         jsonb_agg(
             jsonb_build_object('task_index', x.task_index, 'attempt', x.attempts_count, 'worker_id', x.last_worker_id,
                 'started_at', x.started_at, 'overdue_at', x.overdue_at)
             order by x.started_at, x.task_index
         ) filter (where x.n <= 10)
-    into v_overdue, v_running
+    into v_overdue, v_lost, v_overdue_at, v_running
     from (
         select
             t.task_index, t.attempts_count, t.last_worker_id, t.started_at,
             t.started_at + make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30) as overdue_at,
-            row_number() over (order by t.started_at, t.task_index) as n
+            row_number() over (order by t.started_at, t.task_index) as n,
+            exists (
+                select from pgflow.workers w
+                where w.worker_id = t.last_worker_id and w.stopped_at is null and w.last_heartbeat_at > now() - interval '6 seconds'
+            ) as is_alive
         from pgflow.step_tasks t
         join pgflow.flows f on f.flow_slug = t.flow_slug
         join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
@@ -126,6 +135,12 @@ begin
     elsif v_step.status = 'created' then
         v_reason := 'not_advanced';
         v_message := 'All that it depends on has ended, and yet it was not started: its rows were changed by hand, or this is a fault of pgflow.';
+    elsif v_lost > 0 and v_lost = v_started - v_overdue then
+        v_reason := 'worker_lost';
+        v_message := format(
+            'Its workers have not been heard of for 6 seconds. If they have died, recovery takes its tasks from %s on, while a worker of any flow runs.',
+            v_overdue_at
+        );
     elsif v_started > v_overdue then
         v_reason := 'running';
         v_message := case

@@ -176,6 +176,8 @@ pub enum StepReason {
     NotAdvanced,
     /// A worker is at it.
     Running,
+    /// Its workers have been silent for 6 seconds; recovery takes its tasks when they are past their time.
+    WorkerLost,
     /// Its workers are past their time; recovery takes its tasks.
     Stalled,
     /// A waiting task's message is gone from its queue: no worker will ever see it.
@@ -248,7 +250,7 @@ pub async fn coverage(
     executor: impl PgExecutor<'_>,
     flow_slug: Option<&str>,
 ) -> Result<Vec<Route>, CallError> {
-    sql::coverage::read_coverage(executor, flow_slug).await
+    sql::inspect::read_coverage(executor, flow_slug).await
 }
 
 /// Lists runs, the newest first.

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     flow::{DecodeError, EncodeError},
-    sql::{CallError, Refusal, RefusalCode},
+    sql::{CallError, Refusal, RefusalCode, advice::advice},
 };
 
 /// Why a run could not be started or read.
@@ -27,7 +27,7 @@ pub enum ClientError {
     BadInput(Refusal),
     /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
     #[error(
-        "run {run_id} is unknown; check the id, and that the transaction that started it was committed"
+        "run {run_id} is unknown; check the id, and that the transaction that started it was committed; it may have been deleted"
     )]
     NotFound {
         /// The id that was asked for.
@@ -57,7 +57,7 @@ pub enum ClientError {
     #[error("the database refused the call: {0}")]
     Refused(Refusal),
     /// The database could not be reached, or failed.
-    #[error("the database call failed")]
+    #[error("the database call failed{}", advice(.0))]
     Database(#[source] sqlx::Error),
 }
 
@@ -98,7 +98,7 @@ pub enum RunError {
     },
     /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
     #[error(
-        "run {run_id} is unknown; check the id, and that the transaction that started it was committed"
+        "run {run_id} is unknown; check the id, and that the transaction that started it was committed; it may have been deleted"
     )]
     NotFound {
         /// The id that was asked for.

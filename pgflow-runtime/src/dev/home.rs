@@ -307,7 +307,15 @@ mod tests {
             "{error}"
         );
         drop(claim);
-        home.claim("postgres://third").unwrap();
+        // A test beside this one that starts a program just now holds a copy of the lock until that program is loaded.
+        let since = std::time::Instant::now();
+        while let Err(error) = home.claim("postgres://third") {
+            assert!(
+                since.elapsed() < std::time::Duration::from_secs(10),
+                "{error}"
+            );
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
+use super::advice::advice;
+
 /// The rule that a function of schema `pgflow` found broken: one variant per SQLSTATE of class `PF`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -139,7 +141,7 @@ pub enum CallError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The database could not be reached, or answered with an error that is not one of pgflow's: see the source.
-    #[error("the database call failed")]
+    #[error("the database call failed{}", advice(.0))]
     Database(#[source] sqlx::Error),
 }
 

@@ -4,7 +4,7 @@ use sqlx::{Connection, PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::CallError;
-use crate::inspect::{RunDetails, RunFilter, RunSummary, StepDetails};
+use crate::inspect::{Route, RunDetails, RunFilter, RunSummary, StepDetails};
 
 /// The newest runs first.
 pub(crate) async fn list_runs(
@@ -78,5 +78,19 @@ async fn read_steps(
     )
     .bind(run_id)
     .fetch_all(connection)
+    .await?)
+}
+
+/// Every queue of every flow, or of one; in the order of slugs and definitions.
+pub(crate) async fn read_coverage(
+    executor: impl PgExecutor<'_>,
+    flow_slug: Option<&str>,
+) -> Result<Vec<Route>, CallError> {
+    Ok(sqlx::query_as(
+        "select flow_slug, queue_mode, step_slug, queue_name, is_covered, live_workers, last_heartbeat_at, waiting_messages, oldest_waiting_at \
+         from pgflow.coverage where $1::text is null or flow_slug = $1",
+    )
+    .bind(flow_slug)
+    .fetch_all(executor)
     .await?)
 }

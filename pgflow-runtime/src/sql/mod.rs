@@ -2,6 +2,7 @@
 //!
 //! Every change of state is one function of that schema; this module calls functions and reads tables, and writes none.
 
+pub(crate) mod advice;
 pub(crate) mod claim;
 pub(crate) mod complete;
 pub(crate) mod coverage;

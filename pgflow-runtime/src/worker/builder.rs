@@ -116,7 +116,7 @@ macro_rules! option_functions {
         }
 
         /// How long starting waits for workers of another definition of the flow to stop, so that a local database can replace it: at most
-        /// 1 h; 30 s by default. A production database replaces nothing, so nobody waits there.
+        /// 1 h; 45 s by default, which is enough for workers with the default shutdown timeout. A production database replaces nothing, so nobody waits there.
         pub fn drain_timeout(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($settings).+.drain_timeout = Some(timeout);
             self

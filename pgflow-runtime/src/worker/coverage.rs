@@ -22,7 +22,7 @@ pub(crate) async fn check(pool: &PgPool, started: &[Target]) {
             Ok(steps) => warn!(
                 flow,
                 steps = steps.join(", "),
-                "no worker serves these steps of the flow; their tasks wait until one starts"
+                "no worker serves these steps of the flow so far; their tasks wait until one starts (`pgflow coverage` shows it)"
             ),
             Err(error) => warn!(
                 flow,

@@ -114,7 +114,7 @@ impl Group {
                     flow = target.definition.slug,
                     step = target.step_slug(),
                     error = &error as &dyn Error,
-                    "worker did not start, the others of this process shut down"
+                    "worker did not start; those of this process that did are shut down"
                 );
             }
             stop.request();

@@ -5,6 +5,8 @@ use std::{fmt, ops::RangeInclusive, time::Duration};
 use crate::migrate::Release;
 
 const CONCURRENCY: RangeInclusive<usize> = 1..=10_000;
+/// What the worker that is waited for may take: the wait for its heartbeat, its shutdown timeout, and recording its last results.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(45);
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_hours(1);
 const LONGEST_FUNCTION_NAME: usize = 128;
@@ -41,7 +43,7 @@ impl Settings {
             concurrency: self.concurrency.unwrap_or(10),
             poll_interval: self.poll_interval.unwrap_or(Duration::from_secs(1)),
             shutdown_timeout: self.shutdown_timeout.unwrap_or(Duration::from_secs(30)),
-            drain_timeout: self.drain_timeout.unwrap_or(Duration::from_secs(30)),
+            drain_timeout: self.drain_timeout.unwrap_or(DRAIN_TIMEOUT),
             function_name: self.function_name.clone().unwrap_or_else(function_name),
             migrate: self.migrate.unwrap_or(false),
             release: self.release.unwrap_or(Release::THIS),

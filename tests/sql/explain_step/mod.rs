@@ -1,5 +1,6 @@
 //! `explain_step`: one test for each reason that it gives. `waiting` has those of steps whose tasks wait.
 
+mod lost;
 mod waiting;
 
 use serde_json::{Value, json};
