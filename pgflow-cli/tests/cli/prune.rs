@@ -161,8 +161,7 @@ mod interrupted {
     /// Three runs to remove one by one; the first batch has removed its run, and can't go on.
     fn blocked(arguments: &[&str]) -> Blocked {
         let database = Database::with_runs_that_ended(&[40, 30, 20]);
-        database.execute("update pgflow.workers set stopped_at = now() - interval '40 days'");
-        let held = database.holding("select from pgflow.workers for update");
+        let held = database.holding("select from pgmq.a_sums for update");
         let prune = ["prune", "--older-than", "10d", "--batch", "1", "--yes"];
         let mut child = command(&[&prune, arguments].concat())
             .env("DATABASE_URL", &database.url)
