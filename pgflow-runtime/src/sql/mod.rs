@@ -14,6 +14,7 @@ pub(crate) mod explain;
 pub(crate) mod fail;
 pub(crate) mod inspect;
 pub(crate) mod maintenance;
+pub(crate) mod operations;
 pub(crate) mod prune;
 pub(crate) mod release;
 pub(crate) mod retry;
