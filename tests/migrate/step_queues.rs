@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgflow::prelude::*;
 use pgflow::sqlx;
-use pgflow_migrations::PROTOCOL_VERSION;
+use pgflow_migrations::{LATEST_VERSION, PROTOCOL_VERSION};
 use pgflow_runtime::migrate::{self, MigrateError, Migrator, NotReadyError, check_installed};
 use serde_json::{Value, json};
 
