@@ -10,6 +10,7 @@ mod failure;
 mod output;
 mod stop;
 mod table;
+mod unknown;
 mod words;
 
 use std::process::ExitCode;

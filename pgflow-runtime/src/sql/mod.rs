@@ -16,6 +16,7 @@ pub(crate) mod inspect;
 pub(crate) mod maintenance;
 pub(crate) mod operations;
 pub(crate) mod prune;
+pub(crate) mod queues;
 pub(crate) mod release;
 pub(crate) mod retry;
 pub(crate) mod rights;
