@@ -34,30 +34,24 @@ pub(crate) fn time(time: DateTime<Utc>) -> String {
 /// A sentence of the database, with its times written as in tables.
 pub(crate) fn times_in(sentence: &str) -> String {
     // 2025-01-31 10:00:00.123456+00, as Postgres writes it.
-    const LONGEST: usize = 35;
-    const SHORTEST: usize = 22;
+    const FORMAT: &str = "%Y-%m-%d %H:%M:%S%.f%#z";
     let mut text = String::new();
     let mut rest = sentence;
     while let Some(first) = rest.chars().next() {
-        let lengths = (SHORTEST..=LONGEST.min(rest.len())).rev();
-        let found = lengths
-            .filter(|_| first.is_ascii_digit())
-            .filter_map(|length| Some((length, rest.get(..length)?)))
-            .find_map(|(length, word)| {
-                let parsed = DateTime::parse_from_str(word, "%Y-%m-%d %H:%M:%S%.f%#z").ok()?;
-                Some((length, parsed))
-            });
-        let read = match found {
-            Some((length, parsed)) => {
+        let is_part = |c: char| c.is_ascii_digit() || " :.+-".contains(c);
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let word = rest[..end].trim_end_matches([' ', '.']);
+        let length = match DateTime::parse_from_str(word, FORMAT) {
+            Ok(parsed) if first.is_ascii_digit() => {
                 text.push_str(&time(parsed.to_utc()));
-                length
+                word.len()
             }
-            None => {
+            _ => {
                 text.push(first);
                 first.len_utf8()
             }
         };
-        rest = &rest[read..];
+        rest = &rest[length..];
     }
     text
 }
@@ -131,6 +125,10 @@ mod tests {
             (
                 "from 2025-01-31 10:00:00-03 on",
                 "from 2025-01-31 13:00:00Z on",
+            ),
+            (
+                "delayed until 2025-01-31 10:00:00.5+00.",
+                "delayed until 2025-01-31 10:00:00Z.",
             ),
             ("31 of 2025-01-31 \u{e9}", "31 of 2025-01-31 \u{e9}"),
             ("", ""),

@@ -65,7 +65,10 @@ async fn hidden_counts(
 }
 
 /// None when the queue has been dropped in the meantime.
-async fn count_hidden(connection: &mut PgConnection, query: &str) -> Result<Option<i64>, CallError> {
+async fn count_hidden(
+    connection: &mut PgConnection,
+    query: &str,
+) -> Result<Option<i64>, CallError> {
     let counted = sqlx::query_scalar(AssertSqlSafe(query))
         .fetch_one(connection)
         .await;

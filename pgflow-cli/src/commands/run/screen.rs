@@ -32,7 +32,7 @@ impl Screen {
         for line in &lines {
             // One that wraps would take more lines than are counted. The last column is left free: some terminals wrap after it.
             let line = truncate_str(line, usize::from(width).saturating_sub(1), "\u{2026}");
-            text.push_str(&format!("\u{1b}[2K{line}\n"));
+            text.extend(["\u{1b}[2K", &line, "\n"]);
         }
         text.push_str("\u{1b}[J");
         self.drawn = lines.len();

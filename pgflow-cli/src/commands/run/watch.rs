@@ -169,14 +169,14 @@ fn state(step: &StepDetails, run_has_ended: bool) -> String {
 /// `1/3, 1 running`, of a map whose size is known.
 pub(super) fn progress(step: &StepDetails) -> Option<String> {
     let total = step.initial_tasks.filter(|_| step.step_type == "map")?;
-    let mut text = format!("{}/{total}", step.tasks.completed);
+    let mut parts = vec![format!("{}/{total}", step.tasks.completed)];
     for (count, what) in [
         (step.tasks.started, "running"),
         (step.tasks.failed, "failed"),
     ] {
         if count > 0 {
-            text.push_str(&format!(", {count} {what}"));
+            parts.push(format!("{count} {what}"));
         }
     }
-    Some(text)
+    Some(parts.join(", "))
 }

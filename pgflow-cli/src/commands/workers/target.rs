@@ -40,13 +40,11 @@ impl Target {
 
     /// How it was written, for the next command.
     pub(super) fn written(&self) -> String {
-        match &self.flow {
-            Some(flow) => format!("--flow {}", quoted(flow)),
-            None => {
-                let names: Vec<String> = self.names.iter().map(|name| quoted(name)).collect();
-                names.join(" ")
-            }
+        if let Some(flow) = &self.flow {
+            return format!("--flow {}", quoted(flow));
         }
+        let names: Vec<String> = self.names.iter().map(|name| quoted(name)).collect();
+        names.join(" ")
     }
 }
 
