@@ -4,6 +4,7 @@ mod bodies;
 mod classes;
 mod fatal;
 mod inputs;
+mod mixed;
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;
