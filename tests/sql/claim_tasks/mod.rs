@@ -2,6 +2,7 @@
 
 mod bodies;
 mod classes;
+mod duplicates;
 mod fatal;
 mod inputs;
 mod mixed;
