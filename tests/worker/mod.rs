@@ -12,6 +12,7 @@ mod protocol;
 mod recompilation;
 mod shared_queue;
 mod shutdown;
+mod shutdown_under_load;
 mod start;
 mod step_queues;
 mod workers;
