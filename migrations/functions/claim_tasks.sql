@@ -114,13 +114,13 @@ begin
     left join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug;
 
     if exists (select from unnest(v_classes) c where c like 'unsupported%') then
-        update pgflow.worker_functions w
-        set enabled = false, disabled_at = clock_timestamp(), updated_at = now(),
-            disabled_reason = format('unsupported work in queue "%s": message %s: %s', v_worker.queue_name, u.id, substr(u.class, 14))
+        perform pgflow._disable_function(
+            v_worker.function_name,
+            format('unsupported work in queue "%s": message %s: %s', v_worker.queue_name, u.id, substr(u.class, 14))
+        )
         from (
             select c.id, c.class from unnest(v_ids, v_classes) as c (id, class) where c.class like 'unsupported%' order by c.id limit 1
-        ) u
-        where w.function_name = v_worker.function_name and w.enabled;
+        ) u;
         return query
         select
             'unsupported', null::uuid, null::text, null::int, null::int, null::int, null::int,
