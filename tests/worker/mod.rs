@@ -10,6 +10,7 @@ mod logs;
 mod probe;
 mod protocol;
 mod recompilation;
+mod rollout;
 mod shared_queue;
 mod shutdown;
 mod shutdown_under_load;
