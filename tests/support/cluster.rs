@@ -41,8 +41,8 @@ impl Cluster {
             .setting("max_connections", "500")
             // Every clone passes through the log, which would otherwise grow to 1 GB.
             .setting("max_wal_size", "64MB");
-        if has_room(MEMORY) {
-            builder = builder.temp_dir(MEMORY);
+        if let Some(directory) = memory() {
+            builder = builder.temp_dir(directory);
         }
         Self {
             server: builder.start().await.expect("a private server"),
@@ -121,6 +121,11 @@ impl Cluster {
             execute(admin, &format!("drop database {name} with (force)")).await;
         }
     }
+}
+
+/// Where servers of tests keep their data when that is possible.
+pub(crate) fn memory() -> Option<&'static str> {
+    has_room(MEMORY).then_some(MEMORY)
 }
 
 /// Whether there is a file system with room enough for the largest tests. Containers often have a tiny one.
