@@ -6,23 +6,19 @@ use pgflow::prelude::*;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::server::insist;
-
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn create_table(pool: &PgPool) {
     // No foreign keys, and no unique attempts: the table must be able to show what must not be.
-    insist("the table of effects", async || {
-        sqlx::raw_sql(
-            "create table effects (
-                 call_id uuid primary key, run_id uuid not null, step_slug text not null, task_index int not null,
-                 attempt int not null, is_good boolean not null, pid int not null, at timestamptz not null default clock_timestamp()
-             )",
-        )
-        .execute(pool)
-        .await
-    })
-    .await;
+    sqlx::raw_sql(
+        "create table effects (
+             call_id uuid primary key, run_id uuid not null, step_slug text not null, task_index int not null,
+             attempt int not null, is_good boolean not null, pid int not null, at timestamptz not null default clock_timestamp()
+         )",
+    )
+    .execute(pool)
+    .await
+    .expect("the table can be made");
 }
 
 /// Leaves the one effect of this call, however often the connection breaks; `is_good` when the attempt then succeeds unless something

@@ -16,6 +16,8 @@ use super::worker::{NOT_STARTED, Role, STARTED, command};
 pub(crate) const SLOTS: usize = 4;
 /// A terminated worker needs its shutdown timeout of 3 s, and at most 4 s more where its database is away; the rest is for a busy machine.
 const SHUTDOWN: Duration = Duration::from_secs(40);
+/// What the supervisor waits before it starts a worker anew.
+const REST: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(crate) struct Fleet {
@@ -39,8 +41,11 @@ pub(crate) struct Counts {
 #[derive(Debug)]
 struct Worker {
     process: Child,
+    role: Role,
     log: PathBuf,
     fate: Fate,
+    /// When it may be started anew, once it has ended.
+    next_start: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +54,7 @@ enum Fate {
     Frozen,
     Killed,
     TerminatedUntil(Instant),
+    Ended,
 }
 
 impl Fleet {
@@ -71,13 +77,13 @@ impl Fleet {
     /// Starts anew whoever has ended; fails the test when one ended that should not have, or has not ended that should.
     pub(crate) fn look_after(&mut self) {
         for slot in 0..self.workers.len() {
-            if self.has_ended(slot) {
+            if self.has_ended(slot) && self.workers[slot].next_start <= Some(Instant::now()) {
                 self.workers[slot] = self.spawn(slot);
             }
         }
     }
 
-    /// The slots of workers that are registered and live.
+    /// The slots of processes that live, and whose workers are all registered: only these must end well when they are told to.
     pub(crate) fn serving(&self) -> Vec<usize> {
         let serving = |slot: &usize| self.workers[*slot].is_serving();
         (0..self.workers.len()).filter(serving).collect()
@@ -131,6 +137,9 @@ impl Fleet {
 
     fn has_ended(&mut self, slot: usize) -> bool {
         let worker = &mut self.workers[slot];
+        if worker.next_start.is_some() {
+            return true;
+        }
         let Some(status) = worker
             .process
             .try_wait()
@@ -145,13 +154,15 @@ impl Fleet {
             return false;
         };
         let fate = worker.fate;
+        worker.fate = Fate::Ended;
+        worker.next_start = Some(Instant::now() + REST);
         self.check(slot, fate, status);
         true
     }
 
     fn check(&mut self, slot: usize, fate: Fate, status: ExitStatus) {
         match fate {
-            Fate::Killed => {}
+            Fate::Killed | Fate::Ended => {}
             Fate::TerminatedUntil(_) => {
                 assert!(
                     status.success(),
@@ -174,22 +185,25 @@ impl Fleet {
         self.counts.started += 1;
         let path = self.logs.join(format!("{number:04}-slot-{slot}.log"));
         let log = File::create(&path).expect("a file for the log");
-        let mut command = command(Role::of(self.mode, slot), &self.url);
+        let role = Role::of(self.mode, slot);
+        let mut command = command(role, &self.url);
         command
             .stdout(log.try_clone().expect("a second handle of the log"))
             .stderr(log);
         Worker {
             process: command.spawn().expect("the test program can be started"),
+            role,
             log: path,
             fate: Fate::Lives,
+            next_start: None,
         }
     }
 }
 
 impl Worker {
     fn is_serving(&self) -> bool {
-        let has_started = || fs::read_to_string(&self.log).is_ok_and(|log| log.contains(STARTED));
-        self.fate == Fate::Lives && has_started()
+        let has_started = |log: String| log.matches(STARTED).count() >= self.role.workers();
+        self.fate == Fate::Lives && fs::read_to_string(&self.log).is_ok_and(has_started)
     }
 }
 

@@ -20,7 +20,7 @@ use super::Mode;
 use super::flows::{Order, one_queue::OneQueue, step_queues::StepQueues};
 
 /// So many runs at a time keep all workers busy, and end soon after the last was started.
-const MOST_RUNS: i64 = 24;
+const MOST_RUNS: i64 = 40;
 const PAUSE: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -58,7 +58,7 @@ async fn produce(mode: Mode, pool: PgPool, seed: u64, stop: Arc<AtomicBool>) -> 
                 .fetch_one(&pool)
                 .await;
         if open.is_ok_and(|open| open < MOST_RUNS) {
-            let (run_id, order) = (Uuid::now_v7(), Order::random(&mut rng));
+            let (run_id, order) = (Uuid::now_v7(), Order::nth(orders.len(), &mut rng));
             repeats += insist(mode, &client, run_id, &order).await;
             orders.push((run_id, order));
         } else {

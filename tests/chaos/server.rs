@@ -3,12 +3,11 @@
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 
 use pgflow::dev::DevDatabase;
-use pgflow::migrate;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::support::{eventually, invariants::TRANSITION_LOG, memory};
+use crate::support::{eventually, memory, prepare};
 
 /// What a server that starts again on a busy machine may take.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -37,13 +36,7 @@ impl Server {
         let pool = PgPoolOptions::new()
             .max_connections(5)
             .connect_lazy_with(options);
-        migrate(&pool)
-            .await
-            .expect("an empty database can be migrated");
-        insist("the log of transitions", async || {
-            sqlx::raw_sql(TRANSITION_LOG).execute(&pool).await
-        })
-        .await;
+        prepare(&pool).await;
         Self {
             database: Some(database),
             pool,

@@ -23,7 +23,7 @@ const ROLE: &str = "PGFLOW_CHAOS_WORKER_ROLE";
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// The exit code of a worker that could not start because the database was away.
 pub(crate) const NOT_STARTED: i32 = 3;
-/// What a worker logs once it is registered.
+/// What each worker of a process logs once it is registered.
 pub(crate) const STARTED: &str = "worker started";
 
 /// What one worker process serves.
@@ -42,6 +42,15 @@ impl Role {
             (Mode::Flow, _) => Self::Flow,
             (Mode::Steps, 1) => Self::FanOut,
             (Mode::Steps, _) => Self::AllSteps,
+        }
+    }
+
+    /// How many workers the process has.
+    pub(crate) fn workers(self) -> usize {
+        match self {
+            Self::Flow => 1,
+            Self::AllSteps => Step::ALL.len(),
+            Self::FanOut => 3,
         }
     }
 }

@@ -15,6 +15,6 @@ pub(crate) mod runs;
 pub(crate) mod sessions;
 mod wait;
 
-pub(crate) use cluster::memory;
+pub(crate) use cluster::{memory, prepare};
 pub(crate) use database::TestDb;
 pub(crate) use wait::eventually;
