@@ -15,6 +15,7 @@ pub use pgflow_runtime::{
     },
     inspect, maintenance,
     migrate::{self, migrate},
+    operations,
     sql::{CallError, Refusal, RefusalCode},
     startup::{self, StartupError},
     worker::{

@@ -11,6 +11,7 @@ pub mod flow;
 pub mod inspect;
 pub mod maintenance;
 pub mod migrate;
+pub mod operations;
 pub mod sql;
 pub mod startup;
 pub mod worker;
