@@ -1,5 +1,6 @@
 //! Integration tests.
 
+mod chaos;
 mod client;
 mod compat;
 mod examples;

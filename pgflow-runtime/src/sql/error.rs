@@ -3,6 +3,7 @@
 use std::fmt;
 
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
+use uuid::Uuid;
 
 use super::advice::advice;
 
@@ -107,6 +108,16 @@ impl Refusal {
     /// The constraint that was violated, where the function names one.
     pub fn constraint(&self) -> Option<&str> {
         self.constraint.as_deref()
+    }
+
+    /// What `worker_heartbeat` says; `worker_heartbeats` only leaves such a worker out.
+    pub(crate) fn unknown_worker(worker_id: Uuid) -> Self {
+        Self {
+            code: RefusalCode::UnknownWorker,
+            message: format!("worker {worker_id} is not registered, or has stopped"),
+            hint: Some("start a new worker: it registers under a new id".to_owned()),
+            constraint: None,
+        }
     }
 
     fn from_database(error: &dyn DatabaseError) -> Option<Self> {

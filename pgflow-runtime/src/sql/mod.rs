@@ -12,6 +12,7 @@ pub(crate) mod environment;
 pub mod error;
 pub(crate) mod explain;
 pub(crate) mod fail;
+pub(crate) mod heartbeat;
 pub(crate) mod inspect;
 pub(crate) mod maintenance;
 pub(crate) mod operations;

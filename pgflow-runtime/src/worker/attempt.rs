@@ -35,6 +35,13 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
     let step_slug = definition.steps[step_index].slug;
     let deadline = Instant::now() + claimed.timeout;
     let cancelled = shared.stop.child_token();
+    let key = AttemptKey {
+        run_id: claimed.run_id,
+        step_slug,
+        task_index: claimed.task_index,
+        attempt: claimed.attempt,
+    };
+    let running = shared.attempts.enter(key.clone(), cancelled.clone());
     let ctx = StepContext::new(Attempt {
         run_id: claimed.run_id,
         flow_slug: definition.slug,
@@ -68,13 +75,10 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
             panic_message(&*panic)
         ))),
     };
+    // A handler that has ended is told nothing, nor is what it left behind on purpose.
+    drop(running);
     Finished {
-        key: AttemptKey {
-            run_id: claimed.run_id,
-            step_slug,
-            task_index: claimed.task_index,
-            attempt: claimed.attempt,
-        },
+        key,
         current_until: deadline + STALLED_AFTER,
         result: result.map_err(|error| failure(&error, &claimed)),
     }

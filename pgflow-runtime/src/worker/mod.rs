@@ -52,6 +52,7 @@
 //! `pgflow.task` below it, with `run_id`, `step`, `task_index` and `attempt`. Events of handlers carry both.
 
 mod attempt;
+mod attempts;
 mod builder;
 mod claimer;
 mod completer;
@@ -62,8 +63,7 @@ mod flow_worker;
 mod group;
 mod handle;
 mod handlers;
-mod heartbeat;
-mod maintenance;
+mod hub;
 mod options;
 mod recorder;
 mod requests;
@@ -80,7 +80,7 @@ pub use crate::sql::claim::UnsupportedMessage;
 pub use error::WorkerError;
 pub use flow_worker::FlowWorker;
 pub use handle::{WorkerHandle, WorkersHandle};
-pub use options::OptionProblem;
+pub use options::{OptionProblem, StartMode};
 pub use step_worker::StepWorker;
 pub use step_workers::StepWorkers;
 pub use workers::{AnyWorkers, Workers};
