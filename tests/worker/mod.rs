@@ -10,6 +10,7 @@ mod logs;
 mod probe;
 mod protocol;
 mod recompilation;
+mod secrets;
 mod shared_queue;
 mod shutdown;
 mod start;
