@@ -11,6 +11,7 @@ mod probe;
 mod protocol;
 mod recompilation;
 mod rollout;
+mod secrets;
 mod shared_queue;
 mod shutdown;
 mod shutdown_under_load;
