@@ -8,6 +8,7 @@ mod maintenance;
 mod migrate;
 mod model;
 mod mutations;
+mod operations;
 mod readme;
 mod roles;
 mod sql;
