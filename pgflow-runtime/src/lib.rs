@@ -9,10 +9,12 @@ pub mod context;
 pub mod dev;
 pub mod flow;
 pub mod inspect;
+pub mod inspect_flow;
 pub mod maintenance;
 pub mod migrate;
 pub mod sql;
 pub mod startup;
+pub mod testing;
 pub mod worker;
 
 #[doc(hidden)]

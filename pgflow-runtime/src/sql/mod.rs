@@ -13,12 +13,14 @@ pub mod error;
 pub(crate) mod explain;
 pub(crate) mod fail;
 pub(crate) mod inspect;
+pub(crate) mod inspect_flow;
 pub(crate) mod maintenance;
 pub(crate) mod prune;
 pub(crate) mod release;
 pub(crate) mod retry;
 pub(crate) mod rights;
 pub(crate) mod run;
+pub(crate) mod testing;
 pub(crate) mod worker;
 
 pub use error::{CallError, Refusal, RefusalCode};
