@@ -11,5 +11,6 @@ mod readme;
 mod roles;
 mod sql;
 mod support;
+mod testing;
 mod upgrade;
 mod worker;

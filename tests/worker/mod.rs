@@ -7,7 +7,7 @@ mod failures;
 mod fatal;
 mod happy;
 mod logs;
-mod probe;
+pub(crate) mod probe;
 mod protocol;
 mod recompilation;
 mod shared_queue;

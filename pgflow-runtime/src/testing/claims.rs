@@ -17,7 +17,7 @@ use crate::sql::{
 };
 
 /// How long a database that is away, or a row that somebody holds, is waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Delays are whole seconds: what would be due within one of the next task is due with it.
 const TOGETHER: TimeDelta = TimeDelta::seconds(1);
 
