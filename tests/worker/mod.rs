@@ -12,7 +12,7 @@ mod heartbeat;
 mod idle;
 mod logs;
 mod outage;
-mod probe;
+pub(crate) mod probe;
 mod process;
 mod protocol;
 mod recompilation;
