@@ -3,10 +3,7 @@
 //! Every function has the parameter's type first and is called with it as a generic argument, so that rustc underlines
 //! exactly that type.
 
-use super::{
-    map_source::MapSource,
-    slot::{FromSlot, Required},
-};
+use super::slot::{FromSlot, Required};
 use crate::context::StepContext;
 
 /// The types of an `input` parameter.
@@ -51,13 +48,16 @@ impl<'s, Item, P: FromSlot<'s, Required<Item>>> TakesItem<'s, Item> for P {
     }
 }
 
-/// Fills an `item` parameter whose list type the macro can't see through.
-pub fn item<'s, P, L>(slot: &'s mut Required<L::Item>) -> P
-where
-    L: MapSource,
-    P: TakesItem<'s, L::Item>,
-{
-    P::take(slot)
+impl<T> Required<T> {
+    /// Fills an `item` parameter whose list type the macro can't see through.
+    // A method, because the element's type is that of the slot then: a source that is no list is not reported a second time here.
+    #[doc(hidden)]
+    pub fn take_item<'s, P>(&'s mut self) -> P
+    where
+        P: TakesItem<'s, T>,
+    {
+        P::take(self)
+    }
 }
 
 /// The types of a `ctx` parameter.
