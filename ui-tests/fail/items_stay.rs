@@ -17,8 +17,8 @@ mod bad_argument {
         fn helper() -> usize { Self::LIMIT }
     }
 
-    async fn elsewhere(out: AuditOutput) -> Package {
-        let _ = (Audit::helper(), Step::Parse, Audit::parse(&todo!()).await);
+    async fn elsewhere(input: &Lockfile, out: AuditOutput) -> Package {
+        let _ = (Audit::helper(), Step::Parse, Audit::parse(input).await);
         let _ = FlowWorker::<Audit>::new();
         out.parse
     }
@@ -38,8 +38,8 @@ mod unknown_dependency {
         fn helper() {}
     }
 
-    async fn elsewhere(out: AuditOutput) -> (Package, Report) {
-        let _ = (Audit::helper(), Step::Parse, Audit::parse(&todo!()).await);
+    async fn elsewhere(input: &Lockfile, out: AuditOutput) -> (Package, Report) {
+        let _ = (Audit::helper(), Step::Parse, Audit::parse(input).await);
         let _ = FlowWorker::<Audit>::new();
         (out.parse, out.report)
     }
@@ -57,8 +57,8 @@ mod not_async {
         fn helper() {}
     }
 
-    fn elsewhere(out: AuditOutput) -> Package {
-        let _ = (Audit::helper(), Step::Parse, Audit::parse(&todo!()));
+    fn elsewhere(input: &Lockfile, out: AuditOutput) -> Package {
+        let _ = (Audit::helper(), Step::Parse, Audit::parse(input));
         let _ = FlowWorker::<Audit>::new();
         out.parse
     }
@@ -76,8 +76,8 @@ mod no_input {
         fn helper() {}
     }
 
-    async fn elsewhere(out: AuditOutput) -> Package {
-        let _ = (Audit::helper(), Step::Parse, Audit::parse(&todo!()).await);
+    async fn elsewhere(input: &Lockfile, out: AuditOutput) -> Package {
+        let _ = (Audit::helper(), Step::Parse, Audit::parse(input).await);
         let _ = FlowWorker::<Audit>::new();
         out.parse
     }
@@ -95,8 +95,8 @@ mod generic {
         fn helper() {}
     }
 
-    async fn elsewhere() {
-        let _ = (Audit::<u8>::helper(), Step::Parse, Audit::<u8>::parse(&todo!()).await);
+    async fn elsewhere(input: &Lockfile) {
+        let _ = (Audit::<u8>::helper(), Step::Parse, Audit::<u8>::parse(input).await);
     }
 }
 
@@ -115,8 +115,8 @@ mod of_a_trait {
         async fn parse(input: &Lockfile) -> StepResult<Package> { unreachable!() }
     }
 
-    async fn elsewhere() {
-        let _ = Audit::parse(&todo!()).await;
+    async fn elsewhere(input: &Lockfile) {
+        let _ = Audit::parse(input).await;
     }
 }
 
@@ -134,8 +134,8 @@ mod not_a_function {
         fn helper() {}
     }
 
-    async fn elsewhere(out: AuditOutput) -> Package {
-        let _ = (Audit::helper(), Audit::LIMIT, Step::Parse, Audit::parse(&todo!()).await);
+    async fn elsewhere(input: &Lockfile, out: AuditOutput) -> Package {
+        let _ = (Audit::helper(), Audit::LIMIT, Step::Parse, Audit::parse(input).await);
         let _ = FlowWorker::<Audit>::new();
         out.parse
     }

@@ -21,8 +21,7 @@ pub(super) fn check(flow: &Flow<'_>, cycle: &Cycle) -> TokenStream {
     let conditional = rest.windows(2).map(|pair| pair[0].starts_if(&pair[1]));
     // The text of an attribute is a format string, and a slug that is refused may hold anything.
     let message = cycle.message.replace('{', "{{").replace('}', "}}");
-    let label = format!("`{}` waits for `{}`", first.step, first.next);
-    let impossible = last.never_starts(&message, &label);
+    let impossible = last.never_starts(&message, &first.label);
     let start = first.start(&rest[0]);
     quote! {
         const _: () = {
@@ -36,6 +35,7 @@ pub(super) fn check(flow: &Flow<'_>, cycle: &Cycle) -> TokenStream {
 
 /// A step, and the name by which it mentions the next one: all that is said of them stands at that name.
 struct Link {
+    label: String,
     step: Ident,
     next: Ident,
     /// The trait of a step that can start after the next one.
@@ -48,16 +48,13 @@ fn links<'m>(flow: &'m Flow<'_>, cycle: &'m Cycle) -> impl Iterator<Item = Link>
     let pairs = cycle.edges.iter().zip(followers);
     pairs.map(|((step, at), (next, _))| {
         let at = at.span();
-        let ident = |step: usize| {
-            let mut ident = flow.steps[step].ident.clone();
-            ident.set_span(at);
-            ident
-        };
-        let trait_name = format_ident!("can_start_after_{}", flow.steps[*next].name, span = at);
+        let (step, next) = (&flow.steps[*step].name, &flow.steps[*next].name);
         Link {
-            step: ident(*step),
-            next: ident(*next),
-            trait_name,
+            label: format!("`{step}` waits for `{next}`"),
+            // Names that are found once in most programs, so that rustc shows them without a path.
+            step: format_ident!("step_{step}", span = at),
+            next: format_ident!("step_{next}", span = at),
+            trait_name: format_ident!("can_start_after_{next}", span = at),
             at,
         }
     })

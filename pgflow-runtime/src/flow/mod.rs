@@ -30,7 +30,7 @@ pub use encode::EncodeError;
 pub use marker::{Permanent, RetryAfter};
 pub use outputs::Outputs;
 #[doc(hidden)]
-pub use queues::{AcceptsStep, FlowState, RunByFlowWorker, RunByStepWorker, StateOf};
+pub use queues::{AcceptsStep, RunByFlowWorker, RunByStepWorker, StateOf};
 pub use queues::{OneQueue, QueueModeMarker, QueuePerStep, StepQueued};
 pub use step_error::{BoxError, StepError, StepResult};
 pub(crate) use stored::encode;

@@ -119,15 +119,3 @@ pub struct Nobody<S> {
     never: Infallible,
     step: PhantomData<S>,
 }
-
-/// What the steps of a flow can take as `state`.
-// The bounds stand on the blanket implementation too, so that a type that lacks them is one error, in these words.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be the state of a flow; a type that is `Send`, `Sync` and `'static` was expected, because workers share it between threads; use for example `Arc` instead of `Rc`, and `Mutex` instead of `RefCell`",
-    label = "can't be shared between threads"
-)]
-#[doc(hidden)]
-pub trait FlowState: Send + Sync + 'static {}
-
-#[diagnostic::do_not_recommend]
-impl<S: Send + Sync + 'static> FlowState for S {}

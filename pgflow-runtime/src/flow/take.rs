@@ -48,18 +48,6 @@ impl<'s, Item, P: FromSlot<'s, Required<Item>>> TakesItem<'s, Item> for P {
     }
 }
 
-impl<T> Required<T> {
-    /// Fills an `item` parameter whose list type the macro can't see through.
-    // A method, because the element's type is that of the slot then: a source that is no list is not reported a second time here.
-    #[doc(hidden)]
-    pub fn take_item<'s, P>(&'s mut self) -> P
-    where
-        P: TakesItem<'s, T>,
-    {
-        P::take(self)
-    }
-}
-
 /// The types of a `ctx` parameter.
 #[diagnostic::on_unimplemented(
     message = "a `ctx` parameter takes `&StepContext`, not `{Self}`",

@@ -5,7 +5,7 @@ use std::{fmt::Debug, future::Future, hash::Hash, pin::Pin};
 use pgflow_definition::FlowDefinition;
 use serde_json::value::RawValue;
 
-use super::{DecodeError, FlowState, Outputs, QueueModeMarker, StepError, Task, stored::Stored};
+use super::{DecodeError, Outputs, QueueModeMarker, StepError, Task, stored::Stored};
 
 /// A future that a table of functions can hold.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -40,7 +40,7 @@ pub trait Flow: Sized + Send + Sync + 'static {
     /// What a completed run returns: the outputs of the leaf steps.
     type Output: Send;
     /// What handlers can take as `state`; `()` when the flow names none.
-    type State: FlowState;
+    type State: Send + Sync + 'static;
     /// Names the steps.
     type Step: StepId;
     /// [`OneQueue`](super::OneQueue) or [`QueuePerStep`](super::QueuePerStep).
