@@ -12,10 +12,15 @@ use super::recipe_file::Recipe;
 use super::{Installed, Orders, callable, make_groups, run};
 
 /// What the runtime calls for the owner only: to maintain the database, and to make it a developer's own.
-const OWNERS: [&str; 3] = [
+const OWNERS: [&str; 8] = [
     "delete_flow_and_data",
+    "deprecate_workers",
+    "disable_worker_function",
+    "enable_worker_function",
+    "fence_worker_functions",
     "prune_data_older_than",
     "set_environment",
+    "unfence_worker_functions",
 ];
 
 /// The functions that a file of `pgflow-runtime/src/sql` calls.
