@@ -13,5 +13,6 @@ mod readme;
 mod roles;
 mod sql;
 mod support;
+mod testing;
 mod upgrade;
 mod worker;

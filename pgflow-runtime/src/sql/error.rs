@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
+use sqlx::{
+    error::DatabaseError,
+    postgres::{PgDatabaseError, PgSeverity},
+};
 use uuid::Uuid;
 
 use super::advice::advice;
@@ -208,6 +211,8 @@ impl CallError {
 
 fn classify(error: &sqlx::Error) -> ErrorClass {
     match error {
+        // The session ended, or never began: the database takes no connections for now, or not from this role. No fault of the call.
+        sqlx::Error::Database(error) if ended_the_session(&**error) => ErrorClass::Transient,
         sqlx::Error::Database(error) => error
             .code()
             .map_or(ErrorClass::Other, |code| classify_sqlstate(&code)),
@@ -220,6 +225,12 @@ fn classify(error: &sqlx::Error) -> ErrorClass {
         sqlx::Error::PoolClosed => ErrorClass::PoolClosed,
         _ => ErrorClass::Other,
     }
+}
+
+fn ended_the_session(error: &dyn DatabaseError) -> bool {
+    error
+        .try_downcast_ref::<PgDatabaseError>()
+        .is_some_and(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
 
 fn classify_sqlstate(sqlstate: &str) -> ErrorClass {

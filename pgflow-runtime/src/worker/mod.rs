@@ -51,7 +51,7 @@
 //! Everything is logged in the span `pgflow.worker` with the fields `flow`, `step` (of a [`StepWorker`]), `queue` and `worker_id`; each attempt in a span
 //! `pgflow.task` below it, with `run_id`, `step`, `task_index` and `attempt`. Events of handlers carry both.
 
-mod attempt;
+pub(crate) mod attempt;
 mod attempts;
 mod builder;
 mod claimer;
@@ -62,10 +62,10 @@ mod executor;
 mod flow_worker;
 mod group;
 mod handle;
-mod handlers;
+pub(crate) mod handlers;
 mod hub;
-mod options;
-mod recorder;
+pub(crate) mod options;
+pub(crate) mod recorder;
 mod requests;
 mod serve;
 mod shutdown;
@@ -73,7 +73,7 @@ mod step_worker;
 mod step_workers;
 #[cfg(test)]
 pub(crate) mod testing;
-mod wakeup;
+pub(crate) mod wakeup;
 mod workers;
 
 pub use crate::sql::claim::UnsupportedMessage;

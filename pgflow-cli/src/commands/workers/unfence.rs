@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct Unfence {
     #[command(flatten)]
     target: Target,
-    /// Wait so long at most until each function that is enabled again has a running worker, and every step of their flows is served; 0s looks once.
+    /// Wait so long at most until each function that is enabled now has a running worker, and every step of their flows is served; 0s looks once.
     #[arg(long, value_name = "TIME", value_parser = age::parse_timeout)]
     wait: Option<Duration>,
 }
@@ -48,7 +48,7 @@ impl Unfence {
                 &json!({ "functions": changes, "is_up": is_up, "restart": restart }),
             )?;
         } else if let Some(restart) = &restart {
-            output::print(&describe(restart, &changes)?)?;
+            output::print(&describe(restart, &changes, &self.target)?)?;
         }
         Ok(if restart.is_none_or(|restart| restart.is_up()) {
             Exit::Done
@@ -73,11 +73,11 @@ fn sentence(change: &FunctionChange) -> String {
     )
 }
 
-/// Those that are enabled again.
-fn restored(changes: &[FunctionChange]) -> Vec<String> {
+/// Those that are enabled now; whoever calls again, since the time was over, waits for the same.
+fn enabled(changes: &[FunctionChange]) -> Vec<String> {
     changes
         .iter()
-        .filter(|change| change.fence_ended() && change.after.enabled)
+        .filter(|change| change.after.enabled)
         .map(|change| change.after.function_name.clone())
         .collect()
 }
@@ -88,7 +88,7 @@ async fn wait(
     timeout: Duration,
     is_silent: bool,
 ) -> Result<RestartStatus, Failure> {
-    let names = restored(changes);
+    let names = enabled(changes);
     let mut wait = Wait::new(timeout, is_silent);
     loop {
         let status = operations::restart_status(pool, &names).await?;
@@ -107,27 +107,30 @@ fn summary(status: &RestartStatus) -> String {
         ));
     }
     if !status.uncovered.is_empty() {
-        let steps: Vec<&str> = status
+        let mut queues: Vec<&str> = status
             .uncovered
             .iter()
             .map(|step| &*step.queue_name)
             .collect();
-        let mut queues = steps;
         queues.dedup();
         parts.push(format!("somebody who serves {}", queues.join(", ")));
     }
     parts.join("; ")
 }
 
-fn describe(status: &RestartStatus, changes: &[FunctionChange]) -> Result<String, Failure> {
-    let restored = restored(changes).len() as u64;
+fn describe(
+    status: &RestartStatus,
+    changes: &[FunctionChange],
+    target: &Target,
+) -> Result<String, Failure> {
+    let enabled = enabled(changes).len() as u64;
     if status.is_up() {
-        return Ok(match restored {
-            0 => "no function was enabled again, so there is nothing to wait for".to_owned(),
+        return Ok(match enabled {
+            0 => "no function is enabled, so there is nothing to wait for".to_owned(),
             1 => "up: it has a running worker, and every step of its flow is served".to_owned(),
             _ => format!(
                 "up: all {} have a running worker, and every step of their flows is served",
-                count(restored, "function")
+                count(enabled, "function")
             ),
         });
     }
@@ -145,6 +148,10 @@ fn describe(status: &RestartStatus, changes: &[FunctionChange]) -> Result<String
             step.step_slug, step.flow_slug, step.queue_name
         )?;
     }
-    text.push_str("\nthe fence has ended; to look again: pgflow workers list, pgflow coverage");
+    write!(
+        text,
+        "\nthe fence has ended; to wait on: pgflow workers unfence {} --wait 60s",
+        target.written()
+    )?;
     Ok(text)
 }

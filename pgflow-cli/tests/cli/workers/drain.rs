@@ -31,11 +31,8 @@ fn it_waits_for_the_task_and_then_for_the_worker_and_shows_for_whom() {
     let (database, id) = fenced();
     let drain = ["workers", "drain", "--flow", "sums", "--timeout", "5m"];
     let mut drain = Running::start(&database, &drain);
-    let line = drain.sees_error("waiting for");
-    assert_eq!(
-        line,
-        "waiting for 1 worker: 1 draining; 1 started task, 300 seconds more at most\n"
-    );
+    let line = drain.sees_error("waiting for 1 worker: 1 draining; 1 started task, ");
+    assert!(line.ends_with(" seconds more at most\n"), "{line}");
     database.completes_all();
     drain.sees_error("waiting for 1 worker: 1 draining; 0 started tasks, ");
     database.stops(&id);
