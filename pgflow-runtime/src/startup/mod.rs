@@ -154,18 +154,10 @@ async fn register(
     .await?;
     let differences = compilation.differences.clone();
     let answer = accept(definition.slug, compilation)?;
-    if let Some(disabled) = disabled(&mut *transaction, function_name).await? {
-        return Err(FunctionDisabled {
-            function_name: function_name.to_owned(),
-            since: disabled.since,
-            reason: disabled.reason,
-            is_fenced: disabled.is_fenced,
-        }
-        .into());
-    }
     let compile_status = match answer {
         Answer::Accepted(compile_status) => compile_status,
         Answer::Draining(draining) => {
+            refuse_disabled(&mut transaction, function_name).await?;
             transaction.commit().await?;
             return Ok(Answer::Draining(draining));
         }
@@ -176,6 +168,8 @@ async fn register(
         options.start_mode.as_str(),
     )
     .await?;
+    // Tracking has locked the function's row: whoever fences it has done so before, or waits until the worker is registered, and tells it to stop.
+    refuse_disabled(&mut transaction, function_name).await?;
     let worker_id = Uuid::now_v7();
     register_worker(
         &mut *transaction,
@@ -202,6 +196,22 @@ async fn register(
         queue_name: plan.queue_name.clone(),
         compile_status,
     }))
+}
+
+async fn refuse_disabled(
+    connection: &mut PgConnection,
+    function_name: &str,
+) -> Result<(), StartupError> {
+    match disabled(connection, function_name).await? {
+        None => Ok(()),
+        Some(disabled) => Err(FunctionDisabled {
+            function_name: function_name.to_owned(),
+            since: disabled.since,
+            reason: disabled.reason,
+            is_fenced: disabled.is_fenced,
+        }
+        .into()),
+    }
 }
 
 fn accept(flow: &str, compilation: Compilation) -> Result<Answer<CompileStatus>, StartupError> {

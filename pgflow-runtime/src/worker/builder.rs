@@ -133,7 +133,7 @@ macro_rules! option_functions {
         /// Whether the database's notifications wake the worker; yes by default. They come over one connection per process and pool, which is
         /// made as those of the pool are, in addition to them.
         ///
-        /// Say no behind a pooler in transaction mode, which passes no notifications on. There is no such connection when all workers that share
+        /// Say no behind a pooler in transaction mode: it gives notifications to whatever client comes next, whose call then fails. There is no such connection when all workers that share
         /// the pool say no; when one says yes, its notifications wake the others as well.
         pub fn listen(mut self, listen: bool) -> Self {
             self.$($settings).+.listen = Some(listen);

@@ -3,6 +3,7 @@
 mod plain;
 mod processes;
 mod queues;
+mod race;
 mod versions;
 
 use std::sync::{Arc, Mutex};

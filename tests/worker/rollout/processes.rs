@@ -86,11 +86,7 @@ async fn supervise(
     starts
 }
 
-/// Whether a start was refused because its function is out of service; it may have been taken out while the worker started.
+/// Whether a start was refused because its function is out of service.
 pub(super) fn is_disabled(error: &StartupError) -> bool {
-    match error {
-        StartupError::FunctionDisabled(_) => true,
-        StartupError::Refused(refusal) => refusal.message().contains("is disabled"),
-        _ => false,
-    }
+    matches!(error, StartupError::FunctionDisabled(_))
 }
