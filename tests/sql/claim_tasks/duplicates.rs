@@ -63,12 +63,12 @@ async fn now(pool: &PgPool) -> i64 {
 
 #[tokio::test]
 async fn however_often_it_is_read_nothing_but_its_read_count_changes() {
-    let (db, first) = database_with(&[step("own").timeout(10), step("inherited")]).await;
+    let (db, first) = database_with(&[step("own").timeout(1000), step("inherited")]).await;
     let second = worker(&db.pool, "f").await;
     start(&db.pool, "f", json!({})).await;
     let tasks = claim_all(&db.pool, first).await;
     let mut events = Events::at_level(&db.pool, "all").await;
-    for (slug, deadline) in [("own", 40), ("inherited", 90)] {
+    for (slug, deadline) in [("own", 1030), ("inherited", 90)] {
         let task = of_step(&tasks, slug);
         let before = rows(&db.pool, task).await;
         for reads in 2..=21 {
@@ -92,21 +92,21 @@ async fn however_often_it_is_read_nothing_but_its_read_count_changes() {
 
 #[tokio::test]
 async fn reads_up_to_the_deadline_do_not_put_recovery_off() {
-    let (db, worker) = database_with(&[step("a").timeout(10)]).await;
+    let (db, worker) = database_with(&[step("a").timeout(1000)]).await;
     let run_id = start(&db.pool, "f", json!({})).await;
     let task = claim_one(&db.pool, worker).await;
     let mut passed = 0;
-    for seconds in [1, 9, 15, 5] {
+    for seconds in [1, 899, 60, 10] {
         age(&db.pool, run_id, "a", seconds).await;
         passed += seconds;
         show(&db.pool, &task).await;
         assert!(claim(&db.pool, worker, 1).await.is_empty());
         let hidden = hidden_after_start(&db.pool, &task).await;
-        assert_eq!(hidden, 40 * SECOND, "{passed} s after its start");
+        assert_eq!(hidden, 1030 * SECOND, "{passed} s after its start");
         assert_eq!(requeue(&db.pool).await, 0);
     }
-    age(&db.pool, run_id, "a", 10).await;
-    assert_eq!(requeue(&db.pool).await, 1, "40 s after its start");
+    age(&db.pool, run_id, "a", 60).await;
+    assert_eq!(requeue(&db.pool).await, 1, "1030 s after its start");
     let again = claim_one(&db.pool, worker).await;
     assert_eq!((again.attempt, again.message_id), (2, task.message_id));
     assert_eq!(complete(&db.pool, &again, json!(1)).await, "completed");
@@ -148,7 +148,7 @@ async fn the_deadline_is_that_of_the_options_of_now() {
     for (tuning, seconds) in [
         ("update pgflow.steps set opt_timeout = 100", 130),
         ("update pgflow.steps set opt_timeout = null", 90),
-        ("update pgflow.flows set opt_timeout = 7", 37),
+        ("update pgflow.flows set opt_timeout = 70", 100),
     ] {
         let tuned = sqlx::query(tuning).execute(&db.pool).await;
         tuned.expect("options can be tuned");

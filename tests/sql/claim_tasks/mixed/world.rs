@@ -186,7 +186,11 @@ impl World {
     pub(super) async fn put(&self, db: &mut PgConnection, class: Class, id: i64) {
         let run = self.run(class);
         place(&mut *db, self.queue, id, (run, "a"), None).await;
-        let ended = match class {
+        let change = match class {
+            // However long the test has taken so far.
+            Class::Started => {
+                "update pgflow.step_tasks set started_at = now() where run_id = $1 and status = 'started'"
+            }
             Class::StepEnded => {
                 "update pgflow.step_states set status = 'failed', failed_at = clock_timestamp() where run_id = $1 and step_slug = 'a'"
             }
@@ -195,11 +199,11 @@ impl World {
             }
             _ => return,
         };
-        sqlx::query(ended)
+        sqlx::query(change)
             .bind(run)
             .execute(db)
             .await
-            .expect("it can be ended");
+            .expect("rows can be changed");
     }
 
     /// Plants a message that this worker can't do; returns the reason that is to be given.
