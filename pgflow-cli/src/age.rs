@@ -49,21 +49,37 @@ fn read(text: &str, usual_unit: &str, expected: &str) -> Result<Duration, String
 
 /// In units whose length everybody agrees on: `1 day 12 hours`.
 pub(crate) fn words(age: Duration) -> String {
-    let mut seconds = age.as_secs();
-    let mut words = Vec::new();
-    for (unit, length) in [
+    let words: Vec<String> = units(age.as_secs())
+        .map(|(count, unit)| super::words::count(count, unit))
+        .collect();
+    words.join(" ")
+}
+
+/// Seconds as options count them, exactly, and as they are written in code: `1h30m`.
+pub(crate) fn short(seconds: i32) -> String {
+    let parts: Vec<String> = units(u64::try_from(seconds).unwrap_or_default())
+        .map(|(count, unit)| format!("{count}{}", &unit[..1]))
+        .collect();
+    if parts.is_empty() {
+        return format!("{seconds}s");
+    }
+    parts.concat()
+}
+
+/// How many there are of each unit of which there are some, the longest first.
+fn units(mut seconds: u64) -> impl Iterator<Item = (u64, &'static str)> {
+    [
         ("day", 86_400),
         ("hour", 3600),
         ("minute", 60),
         ("second", 1),
-    ] {
+    ]
+    .into_iter()
+    .filter_map(move |(unit, length)| {
         let count = seconds / length;
         seconds %= length;
-        if count > 0 {
-            words.push(super::words::count(count, unit));
-        }
-    }
-    words.join(" ")
+        (count > 0).then_some((count, unit))
+    })
 }
 
 #[cfg(test)]
@@ -83,6 +99,19 @@ mod tests {
         ] {
             let age = parse(text).unwrap();
             assert_eq!((age.as_secs(), words(age).as_str()), (seconds, said));
+        }
+    }
+
+    #[test]
+    fn options_are_written_exactly_with_the_units_of_code() {
+        for (seconds, written) in [
+            (0, "0s"),
+            (5, "5s"),
+            (60, "1m"),
+            (5400, "1h30m"),
+            (86_401, "1d1s"),
+        ] {
+            assert_eq!(short(seconds), written);
         }
     }
 

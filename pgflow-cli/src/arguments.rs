@@ -5,8 +5,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     commands::{
         completions::Completions, coverage::Coverage, delete_flow::DeleteFlow, dev::Dev,
-        init::Init, migrate::Migrate, prune::Prune, queues::Queues, run::Run, runs::Runs,
-        start::Start, why::Why, workers::Workers,
+        flow::Flow, init::Init, migrate::Migrate, prune::Prune, queues::Queues, run::Run,
+        runs::Runs, start::Start, why::Why, workers::Workers,
     },
     exit,
 };
@@ -62,6 +62,10 @@ pub(crate) enum Command {
     Status,
     /// Start a private Postgres for development, migrated and marked local, until ctrl-c.
     Dev(Dev),
+    /// List the flows that are defined, with their options and how many workers serve them.
+    Flows,
+    /// Show how a flow is defined: its steps, what they wait for, their options and who serves them.
+    Flow(Flow),
     /// Start a run of a flow, and write its id.
     Start(Start),
     /// List runs, the newest first.

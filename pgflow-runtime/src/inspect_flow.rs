@@ -10,11 +10,13 @@
 //! # }
 //! ```
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use pgflow_definition::{Condition, QueueMode, SkipMode, StepKind, mermaid};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 
 use crate::sql::{self, CallError};
 
@@ -76,6 +78,45 @@ pub struct StoredOptions {
     pub timeout: Option<i32>,
     /// Seconds between the moment when the step is ready and its first attempt.
     pub start_delay: Option<i32>,
+}
+
+/// A flow in a list. Its runs are not counted: no index leads to them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FlowSummary {
+    /// Its slug.
+    pub flow_slug: String,
+    /// One queue for the flow, or one for each step.
+    #[serde(serialize_with = "queue_mode")]
+    pub queue_mode: QueueMode,
+    /// How many steps it has.
+    pub steps: i64,
+    /// What its steps inherit. Set but for the start delay, which flows have none of.
+    pub options: StoredOptions,
+    /// When it was stored.
+    pub created_at: DateTime<Utc>,
+    /// How many queues it has.
+    pub queues: i64,
+    /// How many of them have a live worker.
+    pub covered_queues: i64,
+    /// Whether each of them has.
+    pub is_covered: bool,
+    /// How many workers serve them: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    pub live_workers: i64,
+}
+
+/// Every stored flow, in the order of slugs. Counts no messages, as [`coverage`](crate::inspect::coverage) does.
+pub async fn flows(executor: impl PgExecutor<'_>) -> Result<Vec<FlowSummary>, CallError> {
+    sql::inspect_flow::list_flows(executor).await
+}
+
+/// How many workers serve each queue of the flow, by the queue's name: those whose heartbeat is newer than 6 seconds, and that were not told to
+/// stop. A queue that nobody serves is left out.
+pub async fn live_workers(
+    executor: impl PgExecutor<'_>,
+    flow_slug: &str,
+) -> Result<BTreeMap<String, i64>, CallError> {
+    sql::inspect_flow::count_live_workers(executor, flow_slug).await
 }
 
 /// Reads the definition with that slug, as it is at one moment; none for an unknown slug.

@@ -4,6 +4,8 @@ pub(crate) mod completions;
 pub(crate) mod coverage;
 pub(crate) mod delete_flow;
 pub(crate) mod dev;
+pub(crate) mod flow;
+mod flows;
 pub(crate) mod init;
 pub(crate) mod migrate;
 pub(crate) mod prune;
@@ -32,6 +34,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Migrate(migrate) => migrate.run(&connection, &output).await,
         Command::Status => status::run(&connection, &output).await,
         Command::Dev(dev) => dev.run(&output).await,
+        Command::Flows => flows::run(&connection, &output).await,
+        Command::Flow(flow) => flow.run(&connection, &output).await,
         Command::Start(start) => start.run(&connection, &output).await,
         Command::Runs(runs) => runs.run(&connection, &output).await,
         Command::Run(run) => run.run(&connection, &output).await,

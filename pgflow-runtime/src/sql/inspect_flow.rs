@@ -1,13 +1,55 @@
-//! Reads a stored definition.
+//! Reads stored definitions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pgflow_definition::{QueueMode, SkipMode, StepKind};
 use serde_json::Value;
-use sqlx::{Connection, PgConnection, Row, postgres::PgRow};
+use sqlx::{Connection, PgConnection, PgExecutor, Row, postgres::PgRow};
 
 use super::CallError;
-use crate::inspect_flow::{StoredFlow, StoredOptions, StoredStep};
+use crate::inspect_flow::{FlowSummary, StoredFlow, StoredOptions, StoredStep};
+
+/// The queues are those that view `coverage` names, which would count the messages of each.
+pub(crate) async fn list_flows(
+    executor: impl PgExecutor<'_>,
+) -> Result<Vec<FlowSummary>, CallError> {
+    let rows = sqlx::query(
+        "select f.flow_slug, f.queue_mode, f.opt_max_attempts, f.opt_base_delay, f.opt_timeout, null::int as opt_start_delay, f.created_at, \
+                (select count(*) from pgflow.steps s where s.flow_slug = f.flow_slug) as steps, q.* \
+         from pgflow.flows f \
+         cross join lateral ( \
+             select count(*) as queues, count(*) filter (where served.workers > 0) as covered_queues, \
+                    coalesce(bool_and(served.workers > 0), true) as is_covered, coalesce(sum(served.workers), 0)::bigint as live_workers \
+             from ( \
+                 select lower(f.flow_slug collate \"C\") as queue_name where f.queue_mode = 'flow' \
+                 union all \
+                 select s.queue_name from pgflow.steps s where s.flow_slug = f.flow_slug and f.queue_mode = 'step' \
+             ) route \
+             cross join lateral ( \
+                 select count(*) as workers from pgflow.live_workers w \
+                 where w.flow_slug = f.flow_slug and w.queue_name = route.queue_name and w.deprecated_at is null \
+             ) served \
+         ) q \
+         order by f.flow_slug",
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(rows.iter().map(summary).collect::<Result<_, _>>()?)
+}
+
+pub(crate) async fn count_live_workers(
+    executor: impl PgExecutor<'_>,
+    flow_slug: &str,
+) -> Result<BTreeMap<String, i64>, CallError> {
+    let counts: Vec<(String, i64)> = sqlx::query_as(
+        "select queue_name, count(*) from pgflow.live_workers \
+         where flow_slug = $1 and deprecated_at is null group by queue_name",
+    )
+    .bind(flow_slug)
+    .fetch_all(executor)
+    .await?;
+    Ok(counts.into_iter().collect())
+}
 
 /// A flow with its steps, as they are at one moment; None for an unknown slug.
 pub(crate) async fn read_flow(
@@ -63,16 +105,30 @@ async fn read_steps(
 fn flow(row: &PgRow, steps: Vec<StoredStep>) -> Result<StoredFlow, sqlx::Error> {
     Ok(StoredFlow {
         flow_slug: row.try_get("flow_slug")?,
-        queue_mode: word(
-            row,
-            "queue_mode",
-            [QueueMode::Flow, QueueMode::Step],
-            QueueMode::as_str,
-        )?,
+        queue_mode: queue_mode(row)?,
         options: options(row)?,
         created_at: row.try_get("created_at")?,
         steps,
     })
+}
+
+fn summary(row: &PgRow) -> Result<FlowSummary, sqlx::Error> {
+    Ok(FlowSummary {
+        flow_slug: row.try_get("flow_slug")?,
+        queue_mode: queue_mode(row)?,
+        steps: row.try_get("steps")?,
+        options: options(row)?,
+        created_at: row.try_get("created_at")?,
+        queues: row.try_get("queues")?,
+        covered_queues: row.try_get("covered_queues")?,
+        is_covered: row.try_get("is_covered")?,
+        live_workers: row.try_get("live_workers")?,
+    })
+}
+
+fn queue_mode(row: &PgRow) -> Result<QueueMode, sqlx::Error> {
+    const MODES: [QueueMode; 2] = [QueueMode::Flow, QueueMode::Step];
+    word(row, "queue_mode", MODES, QueueMode::as_str)
 }
 
 fn step(

@@ -37,12 +37,12 @@ pub(super) fn sql(event: &str) -> &'static str {
 const WORKERS: &str = r#"
 select pgflow.create_flow('greetings');
 select pgflow.add_step('greetings', 'greet', step_type => 'map');
-select pgflow.add_step('greetings', 'letter', array['greet']);
+select pgflow.add_step('greetings', 'letter', array['greet'], max_attempts => 5);
 select pgflow.ensure_flow_compiled('ingest', '{"steps": [
     {"slug": "hash", "stepType": "single", "dependencies": [], "whenUnmet": "skip", "whenExhausted": "fail",
      "requiredInputPattern": {"defined": false}, "forbiddenInputPattern": {"defined": false}},
-    {"slug": "describe", "stepType": "single", "dependencies": ["hash"], "whenUnmet": "skip", "whenExhausted": "fail",
-     "requiredInputPattern": {"defined": false}, "forbiddenInputPattern": {"defined": false}}]}', 'step');
+    {"slug": "describe", "stepType": "single", "dependencies": ["hash"], "whenUnmet": "skip-cascade", "whenExhausted": "fail",
+     "requiredInputPattern": {"defined": false}, "forbiddenInputPattern": {"defined": true, "value": {"hash": "known"}}}]}', 'step');
 select pgflow.track_worker_function(name) from unnest(array['greetings', 'ingest__hash', 'ingest__describe']) name;
 select pgflow.register_worker('0198c0de-0000-7000-8000-0000000000a1', 'greetings', 'greetings', null, 'greetings', '{}');
 select pgflow.register_worker('0198c0de-0000-7000-8000-0000000000b1', 'ingest__hash', 'ingest', 'hash', 'ingest__hash', '{}');
