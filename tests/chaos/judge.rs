@@ -102,7 +102,7 @@ pub(crate) async fn assert_all_is_well(pool: &PgPool, orders: &Orders) {
 }
 
 /// Queries that must find nothing.
-const NOTHING: [(&str, &str); 6] = [
+const NOTHING: [(&str, &str); 7] = [
     (
         "a task completed by an attempt that had no effect",
         "select format('run %s, %s[%s], attempt %s', t.run_id, t.step_slug, t.task_index, t.attempts_count)
@@ -132,6 +132,16 @@ const NOTHING: [(&str, &str); 6] = [
              on x.kind = 'task' and x.new_status = 'completed' and x.run_id = t.run_id and x.step_slug = t.step_slug and x.task_index = t.task_index
          where t.status = 'completed'
          group by t.run_id, t.step_slug, t.task_index having count(x.n) <> 1",
+    ),
+    (
+        "an attempt that failed though its handler did not",
+        "select format('run %s, %s[%s]: %s', run_id, step_slug, task_index, error_message)
+         from pgflow.step_tasks
+         where error_message not in (
+                 'this one fails', 'the handler panicked: this one panics', 'all of these fail', 'doomed from the start',
+                 'stalled: its workers died 4 times, or never answered'
+             )
+             and error_message not like 'the attempt timed out after 3 s;%'",
     ),
     (
         "a message is left",

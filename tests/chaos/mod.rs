@@ -46,7 +46,9 @@ async fn survives_chaos(mode: Mode) {
     let plan = Plan::from_environment();
     let mut world = World::begin(mode, plan, Story::begin(mode, plan)).await;
     world.until_all_serve().await;
-    let producer = Producer::start(mode, &world.url(), plan.seed);
+    // Enough to keep all workers busy. In a long run many of them wait for recovery.
+    let most_runs = if plan.hurries { 40 } else { 150 };
+    let producer = Producer::start(mode, &world.url(), plan.seed, most_runs);
     world.go_wrong(plan.duration).await;
     world.calm_down();
     let (orders, repeated_starts) = producer.stop().await;

@@ -19,8 +19,6 @@ use uuid::Uuid;
 use super::Mode;
 use super::flows::{Order, one_queue::OneQueue, step_queues::StepQueues};
 
-/// So many runs at a time keep all workers busy, and end soon after the last was started.
-const MOST_RUNS: i64 = 40;
 const PAUSE: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -34,10 +32,11 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
-    pub(crate) fn start(mode: Mode, url: &str, seed: u64) -> Self {
+    /// Keeps up to `most` runs open.
+    pub(crate) fn start(mode: Mode, url: &str, seed: u64, most: i64) -> Self {
         let pool = PgPoolOptions::new().connect_lazy(url).expect("a valid URL");
         let stop = Arc::new(AtomicBool::new(false));
-        let orders = tokio::spawn(produce(mode, pool, seed, Arc::clone(&stop)));
+        let orders = tokio::spawn(produce(mode, pool, seed, most, Arc::clone(&stop)));
         Self { stop, orders }
     }
 
@@ -48,7 +47,13 @@ impl Producer {
     }
 }
 
-async fn produce(mode: Mode, pool: PgPool, seed: u64, stop: Arc<AtomicBool>) -> (Orders, u64) {
+async fn produce(
+    mode: Mode,
+    pool: PgPool,
+    seed: u64,
+    most: i64,
+    stop: Arc<AtomicBool>,
+) -> (Orders, u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let client = Client::new(pool.clone());
     let (mut orders, mut repeats) = (Orders::new(), 0);
@@ -57,7 +62,7 @@ async fn produce(mode: Mode, pool: PgPool, seed: u64, stop: Arc<AtomicBool>) -> 
             sqlx::query_scalar("select count(*) from pgflow.runs where status = 'started'")
                 .fetch_one(&pool)
                 .await;
-        if open.is_ok_and(|open| open < MOST_RUNS) {
+        if open.is_ok_and(|open| open < most) {
             let (run_id, order) = (Uuid::now_v7(), Order::nth(orders.len(), &mut rng));
             repeats += insist(mode, &client, run_id, &order).await;
             orders.push((run_id, order));
