@@ -58,11 +58,11 @@ async fn it_goes_on_while_handlers_use_up_the_pool() {
     }
     probe.until_count(2).await;
     assert!(pool.try_acquire().is_none());
-    until_heartbeats(&database.pool, worker.worker_id(), 3).await;
+    until_heartbeats(&database.pool, worker.worker_id(), 2).await;
     // Also when the connection that carries them is lost.
     let pid = until_listening(&database, "greedy", None).await;
     terminate(&database, pid).await;
-    until_heartbeats(&database.pool, worker.worker_id(), 2).await;
+    until_heartbeats(&database.pool, worker.worker_id(), 1).await;
     assert!(pool.try_acquire().is_none());
 
     probe.let_all_go();
@@ -80,7 +80,7 @@ async fn a_connection_that_hangs_is_gone_round_and_replaced() {
     let worker = start::<Greedy>(&pool, Probe::open()).await;
     let pid = until_listening(&database, "hanging", None).await;
     let stopped = stop_process(pid);
-    until_heartbeats(&database.pool, worker.worker_id(), 3).await;
+    until_heartbeats(&database.pool, worker.worker_id(), 1).await;
     eventually(DEADLINE, "another connection carries them", async || {
         let others = listening(&database, "hanging").await;
         others.iter().any(|&other| other != pid).then_some(())

@@ -7,6 +7,7 @@ mod capture;
 mod connections;
 mod failures;
 mod fatal;
+mod functions;
 mod happy;
 mod heartbeat;
 mod idle;

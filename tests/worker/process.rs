@@ -69,15 +69,12 @@ async fn worker_process() {
         return;
     };
     let pool = PgPool::connect(&url).await.unwrap();
-    let ended = match work.as_str() {
-        "relay" => {
-            let worker = StepWorker::<Relay>::new(Step::Second).poll_interval(NEVER);
-            worker.run(&pool).await
-        }
-        _ => {
-            let worker = FlowWorker::<Deaf>::new().shutdown_timeout(NEVER);
-            worker.run(&pool).await
-        }
+    let ended = if work == "relay" {
+        let worker = StepWorker::<Relay>::new(Step::Second).poll_interval(NEVER);
+        worker.run(&pool).await
+    } else {
+        let worker = FlowWorker::<Deaf>::new().shutdown_timeout(NEVER);
+        worker.run(&pool).await
     };
     match ended {
         Ok(()) => println!("\nended"),

@@ -3,6 +3,8 @@
 //! A slot belongs to the future of one attempt. A handler takes the value out of it or borrows it, so a parameter taken by
 //! reference costs no copy.
 
+use super::take::TakesItem;
+
 /// Holds a value that is always there.
 #[derive(Debug)]
 pub struct Required<T>(Option<T>);
@@ -14,6 +16,16 @@ impl<T> Required<T> {
 
     fn value(&self) -> &T {
         self.0.as_ref().expect("a slot is used once")
+    }
+
+    /// Fills an `item` parameter whose list type the macro can't see through.
+    // A method, because the element's type is that of the slot then: a source that is no list is not reported a second time here.
+    #[doc(hidden)]
+    pub fn take_item<'s, P>(&'s mut self) -> P
+    where
+        P: TakesItem<'s, T>,
+    {
+        P::take(self)
     }
 }
 

@@ -51,8 +51,9 @@ async fn hidden_counts(
     connection: &mut PgConnection,
     queue_names: &[&str],
 ) -> Result<HashMap<String, String>, CallError> {
+    // `clock_timestamp()` would not be looked up in the index on `vt`.
     let queries: Vec<(String, String)> = sqlx::query_as(
-        "select queue.name, format('select count(*) from pgmq.%I where vt > clock_timestamp()', class.relname) \
+        "select queue.name, format('select count(*) from pgmq.%I where vt > now()', class.relname) \
          from unnest($1::text[]) queue (name) \
          join pg_catalog.pg_namespace namespace on namespace.nspname = 'pgmq' \
          join pg_catalog.pg_class class on class.relnamespace = namespace.oid and class.relname = 'q_' || queue.name \

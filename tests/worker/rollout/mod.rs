@@ -137,7 +137,7 @@ fn names(functions: &[&str]) -> Vec<String> {
 /// A row of `worker_functions`, as far as a fence changes it.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 struct Function {
-    function_name: String,
+    name: String,
     enabled: bool,
     disabled_at: Option<DateTime<Utc>>,
     disabled_reason: Option<String>,
@@ -146,7 +146,7 @@ struct Function {
 }
 
 const FUNCTION: &str =
-    "function_name, enabled, disabled_at, disabled_reason, fenced_at, recorded_enabled";
+    "function_name as name, enabled, disabled_at, disabled_reason, fenced_at, recorded_enabled";
 
 async fn function(pool: &PgPool, name: &str) -> Function {
     let query = format!("select {FUNCTION} from pgflow.worker_functions where function_name = $1");

@@ -70,6 +70,12 @@ async fn work_that_a_worker_can_not_do_and_starts_that_are_refused_tell_nothing(
         "{error}"
     );
     watch.saw(&error);
+    let line = watch
+        .lines()
+        .line("the queue holds work that this worker can't do");
+    for part in ["ERROR", "queue=\"vault\"", "message_ids=[1, 2]"] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
 
     let error = refused(&mut watch).await;
     assert!(

@@ -21,7 +21,7 @@ const SLOTS: usize = 50;
 const WAITING: usize = 3_000;
 const RUN: u32 = 1_000;
 /// For handlers that listen: none of them comes near it.
-const PATIENT: Duration = Duration::from_secs(60);
+const PATIENT: Duration = Duration::from_mins(1);
 /// Where some are deaf. The others end at once, and have their results recorded long before it is over.
 const SHORT: Duration = Duration::from_secs(2);
 

@@ -9,11 +9,14 @@ use pgflow_runtime::{
     sql::CallError,
 };
 use sqlx::PgConnection;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{describe, exit, not_found, screen::Screen, words::note};
 use crate::{exit::Exit, failure::Failure, output, stop::StopSignal, table};
+
+/// The pause is so many times as long as a look at least: counting the tasks of a large map takes the database a while.
+const LOOKS_COST: u32 = 4;
 
 /// How changes are shown.
 enum View {
@@ -36,7 +39,7 @@ pub(super) async fn watch(
     let mut pause = Duration::ZERO;
     let mut is_known = false;
     loop {
-        let read = tokio::select! {
+        let (read, took) = tokio::select! {
             read = read(database, run_id, pause) => read?,
             () = stop.received() => return Ok(Exit::Interrupted),
         };
@@ -48,7 +51,7 @@ pub(super) async fn watch(
             });
         };
         is_known = true;
-        pause = interval;
+        pause = interval.max(took * LOOKS_COST);
         // Nobody reads any more: `| head`.
         if !view.show(&details)? {
             return Ok(Exit::Interrupted);
@@ -64,9 +67,11 @@ async fn read(
     database: &mut PgConnection,
     run_id: Uuid,
     pause: Duration,
-) -> Result<Option<RunDetails>, CallError> {
+) -> Result<(Option<RunDetails>, Duration), CallError> {
     sleep(pause).await;
-    inspect::run(database, run_id).await
+    let start = Instant::now();
+    let details = inspect::run(database, run_id).await?;
+    Ok((details, start.elapsed()))
 }
 
 fn gone(run_id: Uuid) -> Failure {

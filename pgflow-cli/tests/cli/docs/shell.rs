@@ -55,8 +55,7 @@ pub(super) fn run(database: &Database, line: &str, meanwhile: Option<During>) ->
     }
     assert!(meanwhile.is_none(), "{line}: {output}");
     match child.wait().unwrap().code().unwrap() {
-        0 => {}
-        code => output.push_str(&format!("[exits with {code}]\n")),
+        0 => output,
+        code => format!("{output}[exits with {code}]\n"),
     }
-    output
 }

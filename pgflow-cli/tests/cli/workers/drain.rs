@@ -29,7 +29,7 @@ fn where_nobody_lives_it_is_done_at_once() {
 #[test]
 fn it_waits_for_the_task_and_then_for_the_worker_and_shows_for_whom() {
     let (database, id) = fenced();
-    let drain = ["workers", "drain", "--flow", "sums", "--timeout", "5m"];
+    let drain = ["workers", "drain", "--flow", "sums", "--timeout", "60s"];
     let mut drain = Running::start(&database, &drain);
     let line = drain.sees_error("waiting for 1 worker: 1 draining; 1 started task, ");
     assert!(line.ends_with(" seconds more at most\n"), "{line}");
@@ -43,7 +43,7 @@ fn it_waits_for_the_task_and_then_for_the_worker_and_shows_for_whom() {
 fn a_silent_worker_holds_it_up_no_longer_than_its_tasks_and_these_are_recovered() {
     let (database, id) = fenced();
     database.loses(&id);
-    let drain = ["workers", "drain", "sums", "--timeout", "5m"];
+    let drain = ["workers", "drain", "sums", "--timeout", "60s"];
     let mut drain = Running::start(&database, &drain);
     drain.sees_error("waiting for 1 worker: 1 lost; 1 started task, ");
     database.execute(
@@ -123,7 +123,7 @@ fn an_enabled_function_is_warned_about_and_its_workers_are_told() {
         "drain",
         "sums",
         "--timeout",
-        "5m",
+        "60s",
         "--reason",
         "too old",
     ];

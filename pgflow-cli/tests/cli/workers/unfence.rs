@@ -65,7 +65,7 @@ fn it_waits_for_a_worker_that_has_started_since() {
     let database = fenced();
     // Told to stop by the fence, and still alive: that is the old code.
     database.execute("update pgflow.workers set stopped_at = null");
-    let mut unfence = Running::start(&database, &["workers", "unfence", "sums", "--wait", "5m"]);
+    let mut unfence = Running::start(&database, &["workers", "unfence", "sums", "--wait", "60s"]);
     unfence.sees_error("waiting for a running worker of sums; somebody who serves sums, ");
     database.register(2, "sums", "sums", None);
     let (code, stdout, stderr) = unfence.end();
@@ -109,7 +109,7 @@ fn every_step_of_the_flow_must_be_served_even_by_functions_that_are_not_named() 
         .done();
     let mut unfence = Running::start(
         &database,
-        &["workers", "unfence", "--flow", "steps", "--wait", "5m"],
+        &["workers", "unfence", "--flow", "steps", "--wait", "60s"],
     );
     unfence.sees_error("waiting for a running worker of steps__a, steps__b; somebody who serves steps__b, steps__a, ");
     database.register(3, "steps__a", "steps", Some("a"));
@@ -130,7 +130,7 @@ fn where_nothing_was_enabled_there_is_nothing_to_wait_for() {
     let database = fenced();
     database.execute("select pgflow.disable_worker_function('sums', 'broken')");
     let text = database
-        .pgflow(&["workers", "unfence", "sums", "--wait", "5m"])
+        .pgflow(&["workers", "unfence", "sums", "--wait", "60s"])
         .done();
     assert!(
         text.ends_with("\nno function is enabled, so there is nothing to wait for\n"),

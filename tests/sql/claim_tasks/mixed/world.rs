@@ -135,12 +135,12 @@ impl World {
         .await
         .expect("the world can be made");
         let world = Self {
+            db,
             worker,
             queue,
             runs,
             spare,
             foreign,
-            db,
         };
         let mut connection = world.connection().await;
         world.put(&mut connection, Class::Locked, LOCKED).await;
