@@ -89,7 +89,7 @@ impl Site {
         log.answered.retain(|at| now - *at < Self::WINDOW);
         if log.answered.len() >= Self::PER_SECOND {
             log.refused += 1;
-            let retry_after = Self::WINDOW - (now - log.answered[0]);
+            let retry_after = Self::WINDOW.saturating_sub(now - log.answered[0]);
             return Err(Refusal::RateLimited { retry_after });
         }
         log.answered.push(now);

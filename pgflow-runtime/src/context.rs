@@ -145,12 +145,11 @@ impl StepContext {
     /// When the database can't be reached, which another attempt may mend, and when the input is no `T`, which none will.
     pub async fn flow_input<T: DeserializeOwned>(&self) -> Result<T, FlowInputError> {
         let stored;
-        let json = match &self.inner.flow_input {
-            Some(given) => given,
-            None => {
-                stored = read_input(self.pool(), self.inner.run_id).await?;
-                stored.as_ref().ok_or(FlowInputError::RunGone)?
-            }
+        let json = if let Some(given) = &self.inner.flow_input {
+            given
+        } else {
+            stored = read_input(self.pool(), self.inner.run_id).await?;
+            stored.as_ref().ok_or(FlowInputError::RunGone)?
         };
         decode(json).map_err(|misfit| {
             FlowInputError::Decode(Permanent::new(DecodeError::new("the flow's input", misfit)))

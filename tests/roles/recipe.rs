@@ -11,8 +11,8 @@ use sqlx::PgPool;
 use super::recipe_file::Recipe;
 use super::{Installed, Orders, callable, make_groups, run};
 
-/// What the runtime calls for the owner only: to maintain the database, and to make it a developer's own.
-const OWNERS: [&str; 8] = [
+/// What the runtime calls for the owner only: to maintain the database, to make it a developer's own, to test flows.
+const OWNERS: [&str; 9] = [
     "delete_flow_and_data",
     "deprecate_workers",
     "disable_worker_function",
@@ -20,6 +20,7 @@ const OWNERS: [&str; 8] = [
     "fence_worker_functions",
     "prune_data_older_than",
     "set_environment",
+    "start_tasks",
     "unfence_worker_functions",
 ];
 

@@ -236,19 +236,31 @@ fn note(state: &std::sync::Mutex<Vec<String>>, what: &str) {
     state.lock().unwrap().push(what.to_owned());
 }
 
-#[tokio::test]
-async fn what_is_delayed_comes_after_what_is_not_and_the_shorter_delay_first() {
+/// What ran, in its order.
+async fn order_of_delays(concurrency: usize) -> Vec<String> {
     let db = TestDb::new().await;
     let order = std::sync::Mutex::default();
     run_to_end::<Delays>(&db.pool, &order, ())
-        .concurrency(1)
+        .concurrency(concurrency)
         .await
         .unwrap()
         .into_output()
         .unwrap();
+    assert_nothing_left(&db.pool).await;
+    order.into_inner().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_delayed_comes_after_what_is_not_and_the_shorter_delay_first() {
     assert_eq!(
-        *order.lock().unwrap(),
+        order_of_delays(1).await,
         ["now", "soon", "then", "soon", "late"]
     );
-    assert_nothing_left(&db.pool).await;
+}
+
+#[tokio::test]
+async fn free_slots_do_not_make_time_pass() {
+    let mut order = order_of_delays(10).await;
+    order[..2].sort();
+    assert_eq!(order, ["now", "soon", "then", "soon", "late"]);
 }

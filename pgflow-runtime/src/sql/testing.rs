@@ -201,24 +201,3 @@ fn live_worker(row: &PgRow) -> Result<LiveWorker, sqlx::Error> {
         started_tasks: started_tasks.unsigned_abs(),
     })
 }
-
-/// What became of a worker that says that it lives.
-#[derive(Debug, sqlx::FromRow)]
-pub(crate) struct Heartbeat {
-    pub(crate) worker_id: Uuid,
-    pub(crate) is_deprecated: bool,
-    pub(crate) deprecated_reason: Option<String>,
-}
-
-/// Says that these workers live; one that is unknown or has stopped is left out of the answer.
-pub(crate) async fn heartbeats(
-    executor: impl PgExecutor<'_>,
-    worker_ids: &[Uuid],
-) -> Result<Vec<Heartbeat>, CallError> {
-    Ok(sqlx::query_as(
-        "select worker_id, is_deprecated, deprecated_reason from pgflow.worker_heartbeats(worker_ids => $1)",
-    )
-    .bind(worker_ids)
-    .fetch_all(executor)
-    .await?)
-}

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     client::{Client, ClientError, RunError, StartFlow},
     flow::{BoxFuture, Flow},
-    sql::testing::{TaskRow, tasks},
+    sql::testing::{TaskRow, run_status, tasks},
 };
 
 /// Starts a run of flow `F` and runs it to its end, without a worker; await what this returns.
@@ -93,7 +93,14 @@ impl<F: Flow> RunToEnd<'_, F> {
             },
             handlers: &Borrowed::<F> { state: self.state },
         };
-        Ok((run_id, driver.run().await?))
+        match driver.run().await {
+            Ok(attempts) => Ok((run_id, attempts)),
+            // Whoever deletes a flow takes its queues and workers along: any call may be the first to notice.
+            Err(_) if matches!(run_status(self.pool, run_id).await, Ok(None)) => {
+                Err(RunToEndError::RunGone { run_id })
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use crate::{
     flow::Flow,
     sql::{
         CallError,
-        testing::{Heartbeat, heartbeats, live_workers},
+        heartbeat::{Heartbeat, worker_heartbeats},
+        testing::live_workers,
         worker::mark_worker_stopped,
     },
     startup::{self, StartupError, Target},
@@ -98,7 +99,7 @@ impl TestWorkers {
     /// Says that the workers live; returns why the first does not any more, or should not.
     pub(super) async fn beat(&self) -> Result<Option<String>, CallError> {
         let ids: Vec<Uuid> = self.queues.iter().map(QueueWorker::id).collect();
-        let beats = heartbeats(&self.pool, &ids).await?;
+        let beats = worker_heartbeats(&self.pool, &ids).await?;
         let why = |id: Uuid| match beats.iter().find(|beat| beat.worker_id == id) {
             None => {
                 Some("somebody removed the row of its worker, or marked it as stopped".to_owned())
