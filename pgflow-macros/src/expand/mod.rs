@@ -45,10 +45,10 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
     let input_codecs = codec::of_input(flow);
     let steps = flow.emitted().map(|(index, step)| {
         let codecs = codec::of_step(flow, index, step);
-        let takes = takes::checks(flow, step);
         let runner = runner::function(flow, step);
-        quote!(#codecs #takes #runner)
+        quote!(#codecs #runner)
     });
+    let takes = takes::checks(flow);
     let step_id = step_enum::step_id(flow);
     let implementation = implementation(flow);
     quote! {
@@ -60,10 +60,10 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
         )]
         const _: () = {
             use #krate::__private as __p;
-            struct __Takes;
             #mentions
             #(#cycles)*
             #input_codecs
+            #takes
             #(#steps)*
             #step_id
             #implementation

@@ -15,7 +15,10 @@ impl<T> Required<T> {
     }
 
     fn value(&self) -> &T {
-        self.0.as_ref().expect("a slot is used once")
+        match &self.0 {
+            Some(value) => value,
+            None => used_twice(),
+        }
     }
 
     /// Fills an `item` parameter whose list type the macro can't see through.
@@ -27,6 +30,12 @@ impl<T> Required<T> {
     {
         P::take(self)
     }
+}
+
+// Apart from the type, and from `Option::expect`, which would be built for each type.
+#[cold]
+fn used_twice() -> ! {
+    panic!("a slot is used once")
 }
 
 /// Holds the output of a step that may have been skipped.
@@ -42,7 +51,10 @@ pub trait FromSlot<'s, Slot>: Sized {
 #[diagnostic::do_not_recommend]
 impl<'s, T> FromSlot<'s, Required<T>> for T {
     fn from_slot(slot: &'s mut Required<T>) -> T {
-        slot.0.take().expect("a slot is used once")
+        match slot.0.take() {
+            Some(value) => value,
+            None => used_twice(),
+        }
     }
 }
 
