@@ -1,7 +1,7 @@
 //! Workers against a real database: how they start, run, fail, and stop.
 
 mod branches;
-mod capture;
+pub(crate) mod capture;
 mod connections;
 mod failures;
 mod fatal;
