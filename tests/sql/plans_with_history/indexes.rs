@@ -31,7 +31,7 @@ enum Call {
 }
 
 /// Each index, with what it is for.
-const INDEXES: [(&str, For); 20] = [
+const INDEXES: [(&str, For); 21] = [
     ("deps_pkey", For::Call(Call::Complete)),
     (
         "flows_pkey",
@@ -89,6 +89,10 @@ const INDEXES: [(&str, For); 20] = [
     (
         "steps_pkey",
         For::Query("select pgflow.start_flow('f', '[]')"),
+    ),
+    (
+        "wakeups_pkey",
+        For::Query("select pgflow.start_flow('f', '[1]')"),
     ),
     (
         "worker_functions_pkey",

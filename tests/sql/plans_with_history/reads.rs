@@ -82,6 +82,13 @@ impl Reads {
         much.map(ToString::to_string).collect()
     }
 
+    /// How many rows or entries of one relation were read at most, of those whose name has this in it.
+    pub(super) fn of(&self, name: &str) -> i64 {
+        let named = self.0.iter().filter(|count| count.relation.contains(name));
+        let rows = named.map(|count| count.returned.max(count.fetched));
+        rows.max().unwrap_or(0)
+    }
+
     /// Whether the index was searched.
     pub(super) fn used(&self, index: &str) -> bool {
         self.0
