@@ -123,7 +123,7 @@ async fn a_database_in_use_is_upgraded_by_migrate_and_by_the_script_alike() {
 async fn what_stands_on_the_old_function_is_not_dropped_with_it() {
     let database = populated().await;
     database
-        .run("create view public.enabled_by_hand as select pgflow.enable_worker_function('refund-worker')")
+        .run("create view public.enabled_by_hand as select pgflow.enable_worker_function('refund-worker')::text as done")
         .await;
     let (dump, before) = (database.dump().await, stored(&database.pool).await);
     let error = migrate::migrate(&database.pool).await.unwrap_err();

@@ -110,4 +110,4 @@ const MESSAGE_ROWS: &str = "
 const WORKER_ROWS: &str = "
     insert into pgflow.workers (worker_id, function_name, queue_name, flow_slug, started_at, last_heartbeat_at, stopped_at)
     select gen_random_uuid(), case n % 2 when 0 then 'test-worker' else 'idle' end, 'f', 'f', at, at + interval '1 minute', at + interval '1 minute'
-    from (select n, timestamp '2020-01-01' + make_interval(mins => n) as at from generate_series(1, {workers}) n) ended";
+    from (select n, now() - interval '40 days' + make_interval(mins => n) as at from generate_series(1, {workers}) n) ended";

@@ -31,7 +31,7 @@ enum Call {
 }
 
 /// Each index, with what it is for.
-const INDEXES: [(&str, For); 21] = [
+const INDEXES: [(&str, For); 22] = [
     ("deps_pkey", For::Call(Call::Complete)),
     (
         "flows_pkey",
@@ -63,6 +63,10 @@ const INDEXES: [(&str, For); 21] = [
         For::Query(
             "select worker_id from pgflow.workers where function_name = 'test-worker' order by started_at desc limit 10",
         ),
+    ),
+    (
+        "idx_workers_not_stopped",
+        For::Query("select pgflow.ensure_workers()"),
     ),
     (
         "installation_pkey",
@@ -177,6 +181,10 @@ async fn every_index_is_for_something() {
     }
     let stalled = claim(&db.pool, worker, 1).await.remove(0);
     age(&db.pool, stalled.run_id, "list", 3600).await;
+    sqlx::query("update pgflow.worker_functions set start_mode = 'http'")
+        .execute(&db.pool)
+        .await
+        .expect("the function can be changed");
     sqlx::query("analyze")
         .execute(&db.pool)
         .await

@@ -250,12 +250,16 @@ impl<'a> Session<'a> {
 /// A worker that misses no heartbeat, however long the test takes.
 async fn live_worker(db: &TestDb) -> Uuid {
     let worker = worker(&db.pool, "f").await;
+    keep_alive(db).await;
+    worker
+}
+
+async fn keep_alive(db: &TestDb) {
     history::run(
         &db.pool,
         "update pgflow.workers set last_heartbeat_at = now() + interval '1 hour' where stopped_at is null",
     )
     .await;
-    worker
 }
 
 #[tokio::test]

@@ -36,6 +36,8 @@ impl Session<'_> {
             })
             .await;
         assert_eq!(beats, [(worker, false, None)]);
+        // The test may take long.
+        super::keep_alive(self.db).await;
 
         let (lost, reads) = self
             .reading("looking for lost attempts", 40, async |tx| {
