@@ -62,14 +62,14 @@ async fn a_completion_notifies_of_what_it_makes_ready() {
     ];
     define_with_step_queues(&db.pool, "f", &steps).await;
     let mut hints = Hints::listen(&db.pool).await;
-    let [list, each, last] = [
+    let [lister, each, closer] = [
         step_worker(&db.pool, "f", "list").await,
         step_worker(&db.pool, "f", "each").await,
         step_worker(&db.pool, "f", "last").await,
     ];
     start(&db.pool, "f", json!({})).await;
     assert_eq!(hints.since_last(&db.pool).await, ["f__list"]);
-    let task = claim_one(&db.pool, list).await;
+    let task = claim_one(&db.pool, lister).await;
     assert_eq!(hints.since_last(&db.pool).await, [] as [&str; 0]);
     // One queue, one notification, however many elements.
     complete(&db.pool, &task, json!(vec![1; 50])).await;
@@ -84,7 +84,7 @@ async fn a_completion_notifies_of_what_it_makes_ready() {
     assert_eq!(hints.since_last(&db.pool).await, [] as [&str; 0]);
     complete(&db.pool, &final_task, json!(1)).await;
     assert_eq!(hints.since_last(&db.pool).await, ["f__last"]);
-    let task = claim_one(&db.pool, last).await;
+    let task = claim_one(&db.pool, closer).await;
     complete(&db.pool, &task, json!(1)).await;
     assert_eq!(hints.since_last(&db.pool).await, [] as [&str; 0]);
     assert_invariants(&db.pool).await;
