@@ -1,5 +1,6 @@
 //! Integration tests.
 
+mod chaos;
 mod client;
 mod compat;
 mod examples;
@@ -7,9 +8,11 @@ mod maintenance;
 mod migrate;
 mod model;
 mod mutations;
+mod operations;
 mod readme;
 mod roles;
 mod sql;
 mod support;
+mod testing;
 mod upgrade;
 mod worker;

@@ -43,8 +43,8 @@ impl Cluster {
             .setting("max_prepared_transactions", "5")
             // Every clone passes through the log, which would otherwise grow to 1 GB.
             .setting("max_wal_size", "64MB");
-        if has_room(MEMORY) {
-            builder = builder.temp_dir(MEMORY);
+        if let Some(directory) = memory() {
+            builder = builder.temp_dir(directory);
         }
         Self {
             server: builder.start().await.expect("a private server"),
@@ -96,16 +96,7 @@ impl Cluster {
         execute(&mut admin, &format!("create database {TEMPLATE}")).await;
         let pool = PgPool::connect_with(self.options(TEMPLATE)).await;
         let pool = pool.expect("the template can be connected to");
-        migrate(&pool)
-            .await
-            .expect("an empty database can be migrated");
-        let log = sqlx::raw_sql(TRANSITION_LOG).execute(&pool).await;
-        log.expect("the log of transitions can be added");
-        if let Some(mutation) = mutations::chosen() {
-            let sql = mutation.sql().expect("the fault can be written");
-            let planted = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await;
-            planted.expect("the fault can be planted");
-        }
+        prepare(&pool).await;
         pool.close().await;
         // A database with connections can't be cloned; this one gets none from here on.
         let closed =
@@ -123,6 +114,25 @@ impl Cluster {
             execute(admin, &format!("drop database {name} with (force)")).await;
         }
     }
+}
+
+/// Migrates an empty database, and adds what tests need: the log of transitions, and the fault that is to be found.
+pub(crate) async fn prepare(pool: &PgPool) {
+    migrate(pool)
+        .await
+        .expect("an empty database can be migrated");
+    let log = sqlx::raw_sql(TRANSITION_LOG).execute(pool).await;
+    log.expect("the log of transitions can be added");
+    if let Some(mutation) = mutations::chosen() {
+        let sql = mutation.sql().expect("the fault can be written");
+        let planted = sqlx::raw_sql(AssertSqlSafe(sql)).execute(pool).await;
+        planted.expect("the fault can be planted");
+    }
+}
+
+/// Where servers of tests keep their data when that is possible.
+pub(crate) fn memory() -> Option<&'static str> {
+    has_room(MEMORY).then_some(MEMORY)
 }
 
 /// Whether there is a file system with room enough for the largest tests. Containers often have a tiny one.

@@ -9,11 +9,13 @@ pub(crate) mod events;
 pub(crate) mod flows;
 pub(crate) mod invariants;
 pub(crate) mod operations;
+pub(crate) mod proxy;
 pub(crate) mod random_flows;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod sessions;
 mod wait;
 
+pub(crate) use cluster::{memory, prepare};
 pub(crate) use database::TestDb;
 pub(crate) use wait::eventually;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tracing::{Dispatch, subscriber::DefaultGuard};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
 /// The lines that were logged since [`capture`].
 pub(crate) struct Capture {
@@ -17,12 +17,22 @@ pub(crate) struct Capture {
 
 /// Captures what this thread logs, so everything of a test whose runtime has one thread.
 pub(crate) fn capture() -> Capture {
+    capture_at("debug", FmtSpan::NONE)
+}
+
+/// Captures every event of every crate, and the spans themselves.
+pub(super) fn capture_everything() -> Capture {
+    capture_at("trace", FmtSpan::FULL)
+}
+
+fn capture_at(level: &str, spans: FmtSpan) -> Capture {
     let lines = Lines::default();
     let subscriber = tracing_subscriber::fmt()
         .with_writer(lines.clone())
         .with_ansi(false)
         .without_time()
-        .with_env_filter("debug")
+        .with_span_events(spans)
+        .with_env_filter(level)
         .finish();
     Capture {
         lines,

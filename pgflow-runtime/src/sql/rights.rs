@@ -13,7 +13,7 @@ const TABLES: [&str; 4] = [
 ];
 
 /// The tables that a worker of a single step reads as well: it looks whether the other steps have workers.
-const TABLES_OF_STEP_WORKERS: [&str; 2] = ["steps", "live_workers"];
+const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
 const FUNCTIONS: [&str; 11] = [
@@ -83,6 +83,7 @@ mod tests {
         include_str!("complete.rs"),
         include_str!("definition.rs"),
         include_str!("fail.rs"),
+        include_str!("heartbeat.rs"),
         include_str!("maintenance.rs"),
         include_str!("release.rs"),
         include_str!("worker.rs"),

@@ -78,7 +78,7 @@ pub(crate) async fn start(
     ready(pool, &mut connection, options.release).await?;
     let mut wait = Wait::new(target.definition.slug, options.drain_timeout);
     loop {
-        let draining = match register(&mut connection, &plan, &options.function_name).await? {
+        let draining = match register(&mut connection, &plan, options).await? {
             Answer::Accepted(registered) => return Ok(registered),
             Answer::Draining(draining) => draining,
         };
@@ -136,9 +136,10 @@ fn is_behind(error: &NotReadyError) -> bool {
 async fn register(
     connection: &mut PgConnection,
     plan: &Plan,
-    function_name: &str,
+    options: &WorkerOptions,
 ) -> Result<Answer<Registered>, StartupError> {
     let definition = plan.target.definition;
+    let function_name = options.function_name.as_str();
     // The role's own default could be serializable, in which no definition is compared.
     let mut transaction = connection
         .begin_with("begin transaction isolation level read committed")
@@ -158,6 +159,7 @@ async fn register(
             function_name: function_name.to_owned(),
             since: disabled.since,
             reason: disabled.reason,
+            is_fenced: disabled.is_fenced,
         }
         .into());
     }
@@ -168,7 +170,12 @@ async fn register(
             return Ok(Answer::Draining(draining));
         }
     };
-    track_worker_function(&mut *transaction, function_name).await?;
+    track_worker_function(
+        &mut *transaction,
+        function_name,
+        options.start_mode.as_str(),
+    )
+    .await?;
     let worker_id = Uuid::now_v7();
     register_worker(
         &mut *transaction,

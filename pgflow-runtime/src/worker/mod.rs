@@ -51,7 +51,8 @@
 //! Everything is logged in the span `pgflow.worker` with the fields `flow`, `step` (of a [`StepWorker`]), `queue` and `worker_id`; each attempt in a span
 //! `pgflow.task` below it, with `run_id`, `step`, `task_index` and `attempt`. Events of handlers carry both.
 
-mod attempt;
+pub(crate) mod attempt;
+mod attempts;
 mod builder;
 mod claimer;
 mod completer;
@@ -61,11 +62,10 @@ mod executor;
 mod flow_worker;
 mod group;
 mod handle;
-mod handlers;
-mod heartbeat;
-mod maintenance;
-mod options;
-mod recorder;
+pub(crate) mod handlers;
+mod hub;
+pub(crate) mod options;
+pub(crate) mod recorder;
 mod requests;
 mod serve;
 mod shutdown;
@@ -73,14 +73,14 @@ mod step_worker;
 mod step_workers;
 #[cfg(test)]
 pub(crate) mod testing;
-mod wakeup;
+pub(crate) mod wakeup;
 mod workers;
 
 pub use crate::sql::claim::UnsupportedMessage;
 pub use error::WorkerError;
 pub use flow_worker::FlowWorker;
 pub use handle::{WorkerHandle, WorkersHandle};
-pub use options::OptionProblem;
+pub use options::{OptionProblem, StartMode};
 pub use step_worker::StepWorker;
 pub use step_workers::StepWorkers;
 pub use workers::{AnyWorkers, Workers};
