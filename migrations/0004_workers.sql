@@ -9,6 +9,8 @@ alter table pgflow.installation
 
 alter table pgflow.workers
     add column deprecated_reason text;
+-- Whoever may live, of however many there were. A heartbeat changes no index: none has its column.
+create index idx_workers_not_stopped on pgflow.workers (function_name) where stopped_at is null;
 
 alter table pgflow.worker_functions
     -- Out of service for a deployment. What the function was before is recorded, and restored by the end of the fence.

@@ -1,7 +1,7 @@
 -- Finds the worker functions that somebody should start: enabled, of start mode `http`, without a live worker that takes work, and not invoked within their
 -- debounce. Stamps last_invoked_at and returns them. Where pg_net is installed, it invokes those that have a URL by POST, with the function's name as JSON,
 -- and with the secret `pgflow_auth_secret` of Supabase Vault, where there is one, as bearer token; `invoked` says so. The others are for the caller to invoke.
--- Calls at the same time share the work.
+-- What pg_net refuses is warned about, and keeps no other function from being invoked. Calls at the same time share the work.
 -- Locks: the functions' rows, skipping what somebody else holds. Callers: operators' schedulers.
 create or replace function pgflow.ensure_workers() returns table (function_name text, invoked boolean, request_id bigint)
 language plpgsql
@@ -26,7 +26,9 @@ begin
         from (
             select x.function_name
             from pgflow.worker_functions x
-            where x.start_mode = 'http' and x.enabled and (x.last_invoked_at is null or x.last_invoked_at <= clock_timestamp() - x.debounce)
+            where x.start_mode = 'http' and x.enabled
+                -- A time of the future was stamped before the clock was set back.
+                and (x.last_invoked_at is null or x.last_invoked_at <= clock_timestamp() - x.debounce or x.last_invoked_at > clock_timestamp())
                 and not exists (
                     select from pgflow.live_workers l where l.function_name = x.function_name and l.deprecated_at is null
                 )
@@ -40,9 +42,16 @@ begin
         ensure_workers.request_id := null;
         ensure_workers.invoked := v_has_net and v_function.http_url is not null;
         if ensure_workers.invoked then
-            execute 'select net.http_post(url => $1, body => $2, headers => $3)'
-            into ensure_workers.request_id
-            using v_function.http_url, jsonb_build_object('function_name', v_function.function_name), v_headers;
+            begin
+                execute 'select net.http_post(url => $1, body => $2, headers => $3)'
+                into ensure_workers.request_id
+                using v_function.http_url, jsonb_build_object('function_name', v_function.function_name), v_headers;
+            exception when others then
+                ensure_workers.invoked := false;
+                -- The message may quote the headers, and goes to the log.
+                raise warning 'worker function "%" could not be invoked: % (%)', v_function.function_name,
+                    case when v_secret <> '' then 'pg_net refused; its message may hold the secret' else sqlerrm end, sqlstate;
+            end;
         end if;
         return next;
     end loop;

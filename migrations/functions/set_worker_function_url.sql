@@ -7,8 +7,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    if set_worker_function_url.url !~ '^https?://' then
-        raise exception 'the URL of worker function "%" does not start with http:// or https://', set_worker_function_url.function_name using
+    if set_worker_function_url.url !~ '^https?://[^/?#[:space:]][^[:space:]]*$' then
+        raise exception 'the URL of worker function "%" is not of the form http(s)://host/path', set_worker_function_url.function_name using
             errcode = 'PF009',
             hint = 'Pass the complete URL that starts the function when something is posted to it.';
     end if;

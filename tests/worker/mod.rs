@@ -3,7 +3,7 @@
 mod backends;
 mod branches;
 mod cancellation;
-mod capture;
+pub(crate) mod capture;
 mod connections;
 mod failures;
 mod fatal;
