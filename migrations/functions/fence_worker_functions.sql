@@ -10,11 +10,13 @@ as $$
 #variable_conflict use_column
 declare
     v_reason text := 'fenced' || coalesce(': ' || fence_worker_functions.reason, '');
+    v_now timestamptz;
 begin
     perform pgflow._assert_functions_known(fence_worker_functions.function_names);
+    v_now := clock_timestamp();
     update pgflow.worker_functions w
     set
-        enabled = false, disabled_at = clock_timestamp(), disabled_reason = v_reason, fenced_at = clock_timestamp(),
+        enabled = false, disabled_at = v_now, disabled_reason = v_reason, fenced_at = v_now,
         recorded_enabled = w.enabled, recorded_disabled_at = w.disabled_at, recorded_disabled_reason = w.disabled_reason,
         updated_at = now()
     where w.function_name = any (fence_worker_functions.function_names) and w.fenced_at is null;
