@@ -3,6 +3,8 @@
 //! `serde_json` only tells line and column. Wrappers that follow a type on its way through the text would make the compiler build
 //! the reading of each type twice, which was half of what a flow cost it; so the text is followed instead, by code that knows no type.
 
+use std::fmt::Write;
+
 /// Keys in a path are cut at this length: they come from the data.
 const MAX_KEY: usize = 64;
 
@@ -122,10 +124,9 @@ fn path(open: &[Frame<'_>]) -> String {
     let mut path = String::new();
     for frame in open {
         match frame {
+            // Writing to a string does not fail.
             Frame::Array(index) => {
-                path.push('[');
-                path.push_str(&index.to_string());
-                path.push(']');
+                let _ = write!(path, "[{index}]");
             }
             Frame::Object { key: None, .. } => {}
             Frame::Object { key: Some(key), .. } => {
