@@ -1,5 +1,9 @@
 //! The types of outputs and parameters, exactly: for each way to be skipped, and for each way to take a value.
 #![deny(warnings)]
+#![allow(
+    clippy::ptr_arg,
+    reason = "the longer forms are allowed, so they are here"
+)]
 
 use pgflow::prelude::*;
 
