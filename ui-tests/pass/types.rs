@@ -2,7 +2,7 @@
 #![deny(warnings)]
 #![allow(
     clippy::ptr_arg,
-    reason = "each form that a parameter can have is here"
+    reason = "the longer forms are allowed, so they are here"
 )]
 
 use pgflow::prelude::*;
