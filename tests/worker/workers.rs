@@ -125,7 +125,7 @@ async fn one_that_can_not_start_ends_those_that_did_gracefully() {
     probe.let_all_go();
     let error = in_time(starting).await.unwrap().unwrap_err();
     assert!(
-        matches!(&error, StartupError::Refused(refusal) if refusal.message().contains("\"queued__wait\" is disabled")),
+        matches!(&error, StartupError::FunctionDisabled(disabled) if disabled.function_name == "queued__wait"),
         "{error}"
     );
     assert_eq!(running_workers(&database.pool).await, 0);
