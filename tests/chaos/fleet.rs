@@ -53,7 +53,7 @@ struct Worker {
 #[derive(Debug)]
 enum Fate {
     Lives,
-    Frozen(Thaw),
+    Frozen { _thaw: Thaw },
     Killed,
     TerminatedUntil(Instant),
     Ended,
@@ -109,13 +109,15 @@ impl Fleet {
     pub(crate) fn freeze(&mut self, slot: usize, pause: Duration) {
         let worker = &mut self.workers[slot];
         signal("STOP", worker.process.id());
-        worker.fate = Fate::Frozen(Thaw::after(pause, worker.process.id()));
+        worker.fate = Fate::Frozen {
+            _thaw: Thaw::after(pause, worker.process.id()),
+        };
         self.counts.frozen += 1;
     }
 
     pub(crate) fn thaw(&mut self, slot: usize) {
         let worker = &mut self.workers[slot];
-        if matches!(worker.fate, Fate::Frozen(_)) {
+        if matches!(worker.fate, Fate::Frozen { .. }) {
             signal("CONT", worker.process.id());
             worker.fate = Fate::Lives;
         }
@@ -170,7 +172,7 @@ impl Fleet {
                     "the worker of slot {slot} was terminated and ended with {status}"
                 );
             }
-            Fate::Lives | Fate::Frozen(_) => {
+            Fate::Lives | Fate::Frozen { .. } => {
                 let is_excused = status.code() == Some(NOT_STARTED);
                 assert!(
                     is_excused,
