@@ -10,6 +10,7 @@ use crate::sql::{
     CallError, RefusalCode,
     claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks},
     error::ErrorClass,
+    limit::Limited,
     release::release_tasks,
     retry::Backoff,
 };
@@ -17,10 +18,11 @@ use crate::sql::{
 /// Claims and starts tasks until the worker is asked to stop.
 pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
     let mut backoff = Backoff::database();
+    let calls = Limited::new(shared.pool.clone());
     let mut sleeper = Sleeper::new(&shared.wakeup, shared.options.poll_interval);
     while let Some(slots) = shared.stop.unless_requested(executor.free_slots()).await {
         sleeper.forget();
-        let Some(claim) = claim(shared, slots).await else {
+        let Some(claim) = claim(shared, &calls, slots).await else {
             return;
         };
         let pause = match claim {
@@ -58,9 +60,10 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
 }
 
 /// A claim in flight is waited for even when the worker is asked to stop: dropping it would leave tasks started that nobody runs.
-async fn claim(shared: &Shared, slots: usize) -> Option<Result<Claim, CallError>> {
+async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<Claim, CallError>> {
     let max_tasks = i32::try_from(slots).unwrap_or(i32::MAX);
-    let claim = claim_tasks(&shared.pool, shared.worker_id, max_tasks);
+    let claim =
+        calls.call(async |connection| claim_tasks(connection, shared.worker_id, max_tasks).await);
     let claim = shared
         .stop
         .within(shared.options.shutdown_timeout, claim)
@@ -115,9 +118,12 @@ async fn release(shared: &Shared, tasks: &[ClaimedTask]) {
         return;
     }
     let mut backoff = Backoff::database();
+    let calls = Limited::new(shared.pool.clone());
     let released = async {
         loop {
-            match release_tasks(&shared.pool, shared.worker_id, tasks).await {
+            let released = calls
+                .call(async |connection| release_tasks(connection, shared.worker_id, tasks).await);
+            match released.await {
                 Err(error) if error.is_transient() => {
                     sleep(delay_after(&error, &mut backoff)).await;
                 }

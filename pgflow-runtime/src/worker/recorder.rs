@@ -18,6 +18,7 @@ use crate::{
         complete::{AttemptKey, Completed, CompletionOutcome, complete_tasks},
         error::ErrorClass,
         fail::{Failure, fail_task},
+        limit::Limited,
         retry::Backoff,
     },
 };
@@ -40,12 +41,31 @@ pub(crate) trait Calls: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Option<String>, CallError>>;
 }
 
-impl Calls for PgPool {
+/// The calls as a database answers them, or does not.
+#[derive(Debug)]
+pub(crate) struct Database {
+    complete: Limited,
+    fail: Limited,
+}
+
+impl Database {
+    pub(crate) fn new(pool: &PgPool) -> Self {
+        Self {
+            complete: Limited::new(pool.clone()),
+            fail: Limited::new(pool.clone()),
+        }
+    }
+}
+
+impl Calls for Database {
     fn complete<'a>(
         &'a self,
         outputs: &'a [Output<'a>],
     ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>> {
-        Box::pin(complete_tasks(self, outputs))
+        Box::pin(
+            self.complete
+                .call(async |connection| complete_tasks(connection, outputs).await),
+        )
     }
 
     fn fail<'a>(
@@ -53,7 +73,10 @@ impl Calls for PgPool {
         key: &'a AttemptKey,
         failure: &'a Failure,
     ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
-        Box::pin(fail_task(self, key, failure))
+        Box::pin(
+            self.fail
+                .call(async |connection| fail_task(connection, key, failure).await),
+        )
     }
 }
 

@@ -20,7 +20,7 @@ use super::{
     handlers::Handlers,
     hub,
     options::WorkerOptions,
-    recorder::Recorder,
+    recorder::{Database, Recorder},
     shutdown::Stop,
     wakeup::Wakeup,
 };
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Shared {
 pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     let (sender, receiver) = mpsc::channel(shared.options.concurrency);
     let busy = Busy::default();
-    let recorder = Recorder::new(shared.pool.clone(), shared.wakeup.clone());
+    let recorder = Recorder::new(Database::new(&shared.pool), shared.wakeup.clone());
     let completer = spawn(Completer::new(recorder, receiver, busy.clone()).run());
     // Before the first claim: what becomes ready after that is announced.
     let attendance = hub::attend(&shared);

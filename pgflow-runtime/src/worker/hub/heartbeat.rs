@@ -16,6 +16,7 @@ use crate::{
         complete::AttemptKey,
         error::ErrorClass,
         heartbeat::{Heartbeat, MOST_ATTEMPTS, lost_attempts, worker_heartbeats},
+        limit::within,
         retry::Backoff,
     },
     worker::WorkerError,
@@ -23,6 +24,8 @@ use crate::{
 
 /// How long the hub's own connection may take before the pool is asked as well: the rest of the 6 s after which a worker seems dead.
 const PATIENCE: Duration = Duration::from_millis(700);
+/// How long a call over the pool may take: then another connection is tried.
+const LIMIT: Duration = Duration::from_secs(3);
 /// How long to look for lost attempts: the next heartbeat must not wait for that.
 const LOOK: Duration = Duration::from_secs(3);
 
@@ -72,7 +75,9 @@ async fn beat(hub: &Hub, line: &Line) -> Result<(), CallError> {
 
 /// Over the hub's own connection; when that is not there, or silent, over the pool.
 async fn say(hub: &Hub, line: &Line, worker_ids: &[Uuid]) -> Result<Vec<Heartbeat>, CallError> {
-    let by_pool = worker_heartbeats(&hub.pool, worker_ids);
+    let by_pool = within(&hub.pool, LIMIT, async |connection| {
+        worker_heartbeats(connection, worker_ids).await
+    });
     // A closed pool says so; the hub's own connection would hide it.
     if !*hub.listens.borrow() || hub.pool.is_closed() {
         return by_pool.await;
@@ -148,5 +153,8 @@ async fn ask_which_are_lost(
     {
         return answer;
     }
-    lost_attempts(&hub.pool, &keys).await
+    within(&hub.pool, LIMIT, async |connection| {
+        lost_attempts(connection, &keys).await
+    })
+    .await
 }

@@ -7,7 +7,7 @@ use tracing::warn;
 
 use super::Hub;
 use crate::{
-    sql::{maintenance::requeue_stalled_tasks, retry::jittered},
+    sql::{limit::Limited, maintenance::requeue_stalled_tasks, retry::jittered},
     worker::wakeup::wake_all,
 };
 
@@ -16,10 +16,12 @@ const INTERVAL: Duration = Duration::from_secs(15);
 
 /// Looks for stalled tasks of all flows until it is dropped.
 pub(super) async fn run(hub: &Hub) {
+    let calls = Limited::new(hub.pool.clone());
     loop {
         let due = hub.due().recovery;
         sleep_until(due).await;
-        match requeue_stalled_tasks(&hub.pool).await {
+        let requeued = calls.call(async |connection| requeue_stalled_tasks(connection).await);
+        match requeued.await {
             Ok(0) => {}
             Ok(tasks) => {
                 warn!(tasks, "stalled tasks were put back into their queues");

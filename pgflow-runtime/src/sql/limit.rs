@@ -1,0 +1,77 @@
+//! Calls that end, also when the server never answers: its machine lost power, or a firewall forgot the connection, and no packet ever says so.
+
+use std::{
+    io,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use sqlx::{PgConnection, PgPool};
+use tokio::time::timeout;
+
+use super::CallError;
+
+/// How long a call may take at first. Only calls that wait for a lock, or move very much data, take nearly as long.
+const FIRST: Duration = Duration::from_secs(30);
+/// How long it may take when it has run out of time again and again: one that is slow for a good reason comes to its end.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// One kind of call. Each that runs out of time gives the next twice as much; one that ends in time sets that back.
+#[derive(Debug)]
+pub(crate) struct Limited {
+    pool: PgPool,
+    limit: Mutex<Duration>,
+}
+
+impl Limited {
+    pub(crate) fn new(pool: PgPool) -> Self {
+        Self {
+            pool,
+            limit: Mutex::new(FIRST),
+        }
+    }
+
+    /// Makes a call on a connection of the pool.
+    ///
+    /// # Errors
+    ///
+    /// A transient one when the call runs out of time. It may have its effect all the same, as when a connection is lost.
+    pub(crate) async fn call<T>(
+        &self,
+        call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        let limit = *self.limit();
+        let result = within(&self.pool, limit, call).await;
+        *self.limit() = match &result {
+            Err(error) if is_out_of_time(error) => (limit * 2).min(LONGEST),
+            _ => FIRST,
+        };
+        result
+    }
+
+    fn limit(&self) -> std::sync::MutexGuard<'_, Duration> {
+        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a call that takes no longer than this. The wait for a connection has the pool's own limit.
+pub(crate) async fn within<T>(
+    pool: &PgPool,
+    limit: Duration,
+    call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CallError>,
+) -> Result<T, CallError> {
+    let mut connection = pool.acquire().await?;
+    if let Ok(result) = timeout(limit, call(&mut connection)).await {
+        return result;
+    }
+    // Given back, it would be waited for by whoever gets it next.
+    connection.close_on_drop();
+    Err(CallError::Database(sqlx::Error::Io(io::Error::new(
+        io::ErrorKind::TimedOut,
+        format!("the server did not answer within {limit:?}"),
+    ))))
+}
+
+fn is_out_of_time(error: &CallError) -> bool {
+    matches!(error, CallError::Database(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut)
+}
