@@ -13,8 +13,9 @@ pub use pgflow_runtime::{
         BoxError, DecodeError, EncodeError, Flow, OneQueue, Permanent, QueueModeMarker,
         QueuePerStep, RetryAfter, StepError, StepId, StepQueued, StepResult,
     },
-    inspect, maintenance,
+    inspect, inspect_flow, maintenance,
     migrate::{self, migrate},
+    operations,
     sql::{CallError, Refusal, RefusalCode},
     startup::{self, StartupError},
     worker::{
@@ -27,6 +28,11 @@ pub use sqlx;
 
 #[doc(hidden)]
 pub use pgflow_runtime::__private;
+
+#[doc = include_str!("../docs/testing.md")]
+pub mod testing {
+    pub use pgflow_runtime::testing::*;
+}
 
 /// What a module with a flow, or with its worker or caller, needs: `use pgflow::prelude::*;`.
 pub mod prelude {

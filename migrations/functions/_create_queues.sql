@@ -25,6 +25,7 @@ begin
                 errcode = 'PF006',
                 hint = 'A flow never adopts a queue that it did not create. Choose another slug, or drop the queue if nobody uses it.';
         end if;
+        insert into pgflow.wakeups (queue_name) values (v_queue) on conflict (queue_name) do nothing;
         -- A queue swings between empty and full: vacuum and fresh statistics after a thousand changes, however large it once was.
         execute format(
             'alter table pgmq.%I set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,

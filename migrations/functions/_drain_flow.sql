@@ -1,4 +1,4 @@
--- Tells a flow's workers to stop, and returns those that still live (not stopped, heartbeat newer than 6 seconds) with the number of tasks that
+-- Tells a flow's workers to stop, and returns those that still live with the number of tasks that
 -- each has started: `[]` once nobody is left. Tasks of dead workers don't count.
 -- Locks: needs the definition lock; takes the flow, so that no worker registers meanwhile, and the workers' rows.
 -- Callers: ensure_flow_compiled.
@@ -9,9 +9,7 @@ as $$
 #variable_conflict use_column
 begin
     perform pgflow._lock_flow(_drain_flow.flow_slug, alone => true);
-    update pgflow.workers w
-    set deprecated_at = clock_timestamp()
-    where w.flow_slug = _drain_flow.flow_slug and w.stopped_at is null and w.deprecated_at is null;
+    perform pgflow._deprecate_workers(null, _drain_flow.flow_slug, 'the flow is being replaced by another definition');
     return (
         select coalesce(jsonb_agg(
             jsonb_build_object(
@@ -24,8 +22,8 @@ begin
             )
             order by w.started_at, w.worker_id
         ), '[]')
-        from pgflow.workers w
-        where w.flow_slug = _drain_flow.flow_slug and w.stopped_at is null and w.last_heartbeat_at > now() - interval '6 seconds'
+        from pgflow.live_workers w
+        where w.flow_slug = _drain_flow.flow_slug
     );
 end
 $$;

@@ -57,7 +57,12 @@ begin
         raise exception 'claiming % tasks changed % rows', cardinality(v_messages), v_count using errcode = 'PF012';
     end if;
 
-    v_count := pgflow._take_messages(v_queue, v_messages, v_hidden, counted);
+    v_count := pgflow._take_messages(
+        v_queue,
+        v_messages,
+        array(select clock_timestamp() + make_interval(secs => h.secs) from unnest(v_hidden) with ordinality as h (secs, n) order by h.n),
+        counted
+    );
     if v_count <> cardinality(v_messages) then
         raise exception 'queue "%" has % of the % messages that a claim was to hide', v_queue, v_count, cardinality(v_messages) using
             errcode = 'PF008',

@@ -14,6 +14,7 @@ declare
     v_created bigint := 0;
     v_count int;
     v_batch record;
+    v_queues text[] := '{}';
 begin
     select array_agg(x.run_id), array_agg(x.step_slug), sum(x.initial_tasks) into v_run_ids, v_slugs, v_expected
     from (
@@ -76,12 +77,16 @@ begin
         join pgmq.send_batch(v_batch.queue_name, v_batch.messages, v_batch.delay) with ordinality as m (msg_id, n) on m.n = t.n;
         get diagnostics v_count = row_count;
         v_created := v_created + v_count;
+        if v_batch.delay = 0 then
+            v_queues := v_queues || v_batch.queue_name::text;
+        end if;
     end loop;
     if v_created <> v_expected then
         raise exception 'starting steps of flow "%" created % tasks instead of %',
             (select r.flow_slug from pgflow.runs r where r.run_id = v_run_ids[1]), v_created, v_expected using errcode = 'PF012';
     end if;
 
+    perform pgflow._wake_workers(v_queues);
     perform pgflow._emit_events(array_fill('step:started'::text, array[cardinality(v_slugs)]), v_run_ids, v_slugs);
 end
 $$;

@@ -30,7 +30,7 @@ declare
     v_bodies jsonb[];
     v_locked bigint[];
     v_classes text[];
-    v_deadlines int[];
+    v_deadlines timestamptz[];
     v_terminal bigint[];
 begin
     select w.* into v_worker from pgflow.workers w where w.worker_id = claim_tasks.worker_id;
@@ -97,10 +97,8 @@ begin
             order by m.n
         ),
         array_agg(
-            -- At least a second, so that a task past its deadline is not read in a tight loop until recovery takes it.
-            least(2147483647, greatest(1, ceil(extract(epoch from
-                t.started_at + make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30) - clock_timestamp()
-            ))))::int
+            -- Past its deadline, a second, so that the task is not read in a tight loop until recovery takes it.
+            case when e.deadline > clock_timestamp() then e.deadline else clock_timestamp() + interval '1 second' end
             order by m.n
         )
     into v_classes, v_deadlines
@@ -111,16 +109,19 @@ begin
     left join pgflow.runs r on r.run_id = t.run_id
     left join pgflow.step_states s on s.run_id = t.run_id and s.step_slug = t.step_slug
     left join pgflow.flows f on f.flow_slug = t.flow_slug
-    left join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug;
+    left join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
+    cross join lateral (
+        select t.started_at + make_interval(secs => least(2147483617, coalesce(d.opt_timeout, f.opt_timeout)) + 30) as deadline
+    ) e;
 
     if exists (select from unnest(v_classes) c where c like 'unsupported%') then
-        update pgflow.worker_functions w
-        set enabled = false, disabled_at = clock_timestamp(), updated_at = now(),
-            disabled_reason = format('unsupported work in queue "%s": message %s: %s', v_worker.queue_name, u.id, substr(u.class, 14))
+        perform pgflow._disable_function(
+            v_worker.function_name,
+            format('unsupported work in queue "%s": message %s: %s', v_worker.queue_name, u.id, substr(u.class, 14))
+        )
         from (
             select c.id, c.class from unnest(v_ids, v_classes) as c (id, class) where c.class like 'unsupported%' order by c.id limit 1
-        ) u
-        where w.function_name = v_worker.function_name and w.enabled;
+        ) u;
         return query
         select
             'unsupported', null::uuid, null::text, null::int, null::int, null::int, null::int,

@@ -26,9 +26,7 @@ begin
             errcode = 'PF001',
             hint = case when v_similar is null then 'Check the slug.' else format('There is a flow "%s": write it exactly so to delete it.', v_similar) end;
     end if;
-    update pgflow.workers w
-    set deprecated_at = clock_timestamp()
-    where w.flow_slug = v_flow and w.stopped_at is null and w.deprecated_at is null;
+    perform pgflow._deprecate_workers(null, v_flow, 'the flow was deleted');
 
     perform from (
         select from pgflow.runs r where r.flow_slug = v_flow order by r.run_id for update
@@ -54,6 +52,7 @@ begin
         order by m.queue_name::text
     loop
         perform pgmq.drop_queue(v_queue);
+        delete from pgflow.wakeups k where k.queue_name = lower(v_queue collate "C");
     end loop;
 
     delete from pgflow.deps d where d.flow_slug = v_flow;

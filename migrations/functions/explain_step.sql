@@ -89,8 +89,7 @@ begin
             t.started_at + make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30) as overdue_at,
             row_number() over (order by t.started_at, t.task_index) as n,
             exists (
-                select from pgflow.workers w
-                where w.worker_id = t.last_worker_id and w.stopped_at is null and w.last_heartbeat_at > now() - interval '6 seconds'
+                select from pgflow.live_workers w where w.worker_id = t.last_worker_id
             ) as is_alive
         from pgflow.step_tasks t
         join pgflow.flows f on f.flow_slug = t.flow_slug
@@ -99,9 +98,8 @@ begin
     ) x;
 
     select count(*) into v_live
-    from pgflow.workers w
-    where w.flow_slug = v_run.flow_slug and w.queue_name = v_queue
-        and w.stopped_at is null and w.deprecated_at is null and w.last_heartbeat_at > now() - interval '6 seconds';
+    from pgflow.live_workers w
+    where w.flow_slug = v_run.flow_slug and w.queue_name = v_queue and w.deprecated_at is null;
     -- The function of whoever served this queue last.
     select case when not wf.enabled then coalesce(wf.disabled_reason, 'no reason was given') end into v_disabled
     from pgflow.workers w

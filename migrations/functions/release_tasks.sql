@@ -53,6 +53,7 @@ begin
             raise exception 'giving back % tasks of queue "%" changed % rows', cardinality(v_present), v_batch.queue_name, v_count using errcode = 'PF012';
         end if;
         v_total := v_total + v_count;
+        perform pgflow._wake_workers(array[v_batch.queue_name]);
     end loop;
     return v_total;
 end

@@ -99,6 +99,7 @@ begin
             raise exception 'requeueing % tasks of queue "%" changed % rows', cardinality(v_present), v_batch.queue_name, v_count using errcode = 'PF012';
         end if;
         v_requeued := v_requeued + v_count;
+        perform pgflow._wake_workers(array[v_batch.queue_name]);
     end loop;
 
     -- What is still started was requeued often enough, or has no message that a worker could read. Raising for the latter would keep

@@ -4,8 +4,9 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     commands::{
-        coverage::Coverage, delete_flow::DeleteFlow, dev::Dev, init::Init, migrate::Migrate,
-        prune::Prune, run::Run, runs::Runs, start::Start, why::Why,
+        completions::Completions, coverage::Coverage, delete_flow::DeleteFlow, dev::Dev,
+        flow::Flow, init::Init, migrate::Migrate, prune::Prune, queues::Queues, run::Run,
+        runs::Runs, start::Start, why::Why, workers::Workers,
     },
     exit,
 };
@@ -61,18 +62,29 @@ pub(crate) enum Command {
     Status,
     /// Start a private Postgres for development, migrated and marked local, until ctrl-c.
     Dev(Dev),
+    /// List the flows that are defined, with their options and how many workers serve them.
+    Flows,
+    /// Show how a flow is defined: its steps, what they wait for, their options and who serves them.
+    Flow(Flow),
     /// Start a run of a flow, and write its id.
     Start(Start),
     /// List runs, the newest first.
     Runs(Runs),
-    /// Show a run and its steps.
+    /// Show a run and its steps, and why those that do not run do not.
     ///
-    /// Exits with 5 when the run has failed.
+    /// Exits with 5 when the run has failed. With --watch it follows the run until it ends, and ctrl-c before that exits with 130.
     Run(Run),
     /// Show who serves each queue of each flow, and what waits there.
     ///
     /// Exits with 6 when no live worker serves one of them: its work waits, and nothing fails.
     Coverage(Coverage),
+    /// Show how much is in each queue of each flow.
+    ///
+    /// VISIBLE: can be read now, the oldest since OLDEST. HIDDEN: its task runs, or is delayed. RUNNING: tasks under way.
+    Queues(Queues),
+    /// List worker functions and their workers, and take them out of service and back.
+    #[command(subcommand)]
+    Workers(Workers),
     /// Say why a step of a run is not running, and what that rests on.
     Why(Why),
     /// Remove the runs that ended long ago, with their tasks and messages.
@@ -84,4 +96,6 @@ pub(crate) enum Command {
     ///
     /// Shows what goes and asks for the slug, on a terminal; elsewhere it needs --yes. Running workers of the flow are told to stop.
     DeleteFlow(DeleteFlow),
+    /// Write the completions of a shell: for bash, in ~/.bashrc: source <(pgflow completions bash).
+    Completions(Completions),
 }

@@ -18,9 +18,19 @@ pub(crate) async fn pool(connection: &Connection) -> Result<PgPool, Failure> {
     let options = options(connection)?;
     // A pool would try again and again, and only say that it ran out of time.
     connect(&options).await?.close().await?;
-    Ok(PgPoolOptions::new()
+    Ok(pool_of(options))
+}
+
+fn pool_of(options: PgConnectOptions) -> PgPool {
+    PgPoolOptions::new()
         .max_connections(2)
-        .connect_lazy_with(options))
+        .connect_lazy_with(options)
+}
+
+/// A pool of a database that is ready for this release.
+pub(crate) async fn ready_pool(connection: &Connection) -> Result<PgPool, Failure> {
+    ready(connection).await?.close().await?;
+    Ok(pool_of(options(connection)?))
 }
 
 /// A connection to a database that is ready for this release.

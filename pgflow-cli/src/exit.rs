@@ -13,18 +13,23 @@ pub(crate) enum Exit {
     NotReady = 4,
     RunFailed = 5,
     NotCovered = 6,
+    NotInTime = 7,
+    /// What a shell makes of ctrl-c. Watching a run, 0 would say that it has completed.
+    Interrupted = 130,
 }
 
 /// For the end of `--help`.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0  done
-  1  an error: the database can't be reached, or refused
-  2  wrong usage, or a removal that was not confirmed
-  3  no such flow, run or step
-  4  the database is not ready: it needs `pgflow migrate`, or is newer than this command
-  5  the run that was asked for has failed
-  6  a queue has no live worker";
+  0    done
+  1    an error: the database can't be reached, or refused
+  2    wrong usage, or a removal that was not confirmed
+  3    no such flow, run, step or worker function
+  4    the database is not ready: it needs `pgflow migrate`, or is newer than this command
+  5    the run that was asked for has failed
+  6    a queue has no live worker
+  7    workers did not stop, or did not come back, in the time that they were given
+  130  ctrl-c, before the run that was watched had ended";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

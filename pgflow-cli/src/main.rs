@@ -10,6 +10,7 @@ mod failure;
 mod output;
 mod stop;
 mod table;
+mod unknown;
 mod words;
 
 use std::process::ExitCode;
@@ -25,7 +26,9 @@ async fn main() -> ExitCode {
     // Standard output belongs to results.
     tracing_subscriber::fmt()
         .with_env_filter(
-            EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")),
+            // A statement that takes a while is no news to whoever waits for it.
+            EnvFilter::try_from_default_env()
+                .unwrap_or_else(|_| EnvFilter::new("warn,sqlx::query=error")),
         )
         .with_writer(std::io::stderr)
         .init();

@@ -8,10 +8,15 @@ use crate::failure::Failure;
 
 /// Writes a line; a reader that has seen enough (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_if_read(text).map(drop)
+}
+
+/// Writes a line, and says whether anybody reads on.
+pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => Ok(written.map(|()| true)?),
     }
 }
 

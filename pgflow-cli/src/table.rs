@@ -31,6 +31,40 @@ pub(crate) fn time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
+/// A sentence of the database, with its times written as in tables.
+pub(crate) fn times_in(sentence: &str) -> String {
+    // 2025-01-31 10:00:00.123456+00, as Postgres writes it.
+    const FORMAT: &str = "%Y-%m-%d %H:%M:%S%.f%#z";
+    let mut text = String::new();
+    let mut rest = sentence;
+    while let Some(first) = rest.chars().next() {
+        let is_part = |c: char| c.is_ascii_digit() || " :.+-".contains(c);
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let word = rest[..end].trim_end_matches([' ', '.']);
+        let length = match DateTime::parse_from_str(word, FORMAT) {
+            Ok(parsed) if first.is_ascii_digit() => {
+                text.push_str(&time(parsed.to_utc()));
+                word.len()
+            }
+            _ => {
+                text.push(first);
+                first.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    text
+}
+
+/// How long ago that was, in whole seconds.
+pub(crate) fn ago(time: DateTime<Utc>) -> String {
+    let length = (Utc::now() - time).max(TimeDelta::zero());
+    match length.num_seconds() {
+        seconds @ 0..10 => format!("{seconds}s ago"),
+        _ => format!("{} ago", written(length)),
+    }
+}
+
 /// From start to end, or until now.
 pub(crate) fn duration(start: DateTime<Utc>, end: Option<DateTime<Utc>>) -> String {
     let length = end.unwrap_or_else(Utc::now) - start;
@@ -77,6 +111,29 @@ mod tests {
         ];
         for (milliseconds, expected) in cases {
             assert_eq!(written(TimeDelta::milliseconds(milliseconds)), expected);
+        }
+    }
+
+    #[test]
+    fn times_of_the_database_are_written_as_in_tables() {
+        for (sentence, expected) in [
+            (
+                "It failed at 2025-01-31 10:00:00.123456+00, and its run with it.",
+                "It failed at 2025-01-31 10:00:00Z, and its run with it.",
+            ),
+            ("2025-01-31 10:00:00+05:30", "2025-01-31 04:30:00Z"),
+            (
+                "from 2025-01-31 10:00:00-03 on",
+                "from 2025-01-31 13:00:00Z on",
+            ),
+            (
+                "delayed until 2025-01-31 10:00:00.5+00.",
+                "delayed until 2025-01-31 10:00:00Z.",
+            ),
+            ("31 of 2025-01-31 \u{e9}", "31 of 2025-01-31 \u{e9}"),
+            ("", ""),
+        ] {
+            assert_eq!(times_in(sentence), expected);
         }
     }
 

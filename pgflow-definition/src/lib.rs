@@ -47,6 +47,7 @@ mod condition;
 mod definition;
 pub mod duration;
 pub mod graph;
+pub mod mermaid;
 pub mod options;
 mod problem;
 pub mod queue;

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use sqlx::PgPool;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +13,7 @@ use uuid::Uuid;
 use crate::{
     flow::{DecodeError, Permanent, decode},
     sql::{CallError, run::read_input},
+    testing::StepContextBuilder,
 };
 
 /// The attempt that a handler runs: whose it is, how often it was tried, and until when.
@@ -39,7 +41,10 @@ pub(crate) struct Attempt {
     pub(crate) enqueued_at: DateTime<Utc>,
     pub(crate) deadline: Instant,
     pub(crate) cancelled: CancellationToken,
-    pub(crate) pool: PgPool,
+    /// None in tests that gave none.
+    pub(crate) pool: Option<PgPool>,
+    /// What a test says that the flow's input is.
+    pub(crate) flow_input: Option<Box<RawValue>>,
 }
 
 impl StepContext {
@@ -47,6 +52,11 @@ impl StepContext {
         Self {
             inner: Arc::new(attempt),
         }
+    }
+
+    /// A context for the test of a step that is called without a worker: see [`testing`](crate::testing).
+    pub fn for_test() -> StepContextBuilder {
+        StepContextBuilder::default()
     }
 
     /// The run that the task belongs to.
@@ -104,8 +114,12 @@ impl StepContext {
         self.deadline().saturating_duration_since(Instant::now())
     }
 
-    /// Resolves when the worker shuts down, or drops the handler because its time is over; a handler that can stop early should, and so
-    /// should what it spawned.
+    /// Resolves when nobody waits for this attempt any more, or will soon: a handler that can stop early should, and so should what it spawned.
+    ///
+    /// That is when the worker shuts down; when the run or the step has ended without this attempt, was skipped or deleted, or the task was given
+    /// to another attempt because this one seemed dead, which the worker learns within 5 s; and when the handler is dropped because its time is
+    /// over. In the first two cases the handler goes on until it ends by itself. What it returns is recorded after a shutdown was asked for, and
+    /// ignored when the attempt has lost its meaning.
     pub async fn cancelled(&self) {
         self.inner.cancelled.cancelled().await;
     }
@@ -130,16 +144,28 @@ impl StepContext {
     ///
     /// When the database can't be reached, which another attempt may mend, and when the input is no `T`, which none will.
     pub async fn flow_input<T: DeserializeOwned>(&self) -> Result<T, FlowInputError> {
-        let json = read_input(&self.inner.pool, self.inner.run_id).await?;
-        let json = json.ok_or(FlowInputError::RunGone)?;
-        decode(&json).map_err(|misfit| {
+        let stored;
+        let json = if let Some(given) = &self.inner.flow_input {
+            given
+        } else {
+            stored = read_input(self.pool(), self.inner.run_id).await?;
+            stored.as_ref().ok_or(FlowInputError::RunGone)?
+        };
+        decode(json).map_err(|misfit| {
             FlowInputError::Decode(Permanent::new(DecodeError::new("the flow's input", misfit)))
         })
     }
 
     /// The worker's pool, for the handler's own queries.
+    ///
+    /// # Panics
+    ///
+    /// Only a context [for a test](Self::for_test) that was given no pool.
     pub fn pool(&self) -> &PgPool {
-        &self.inner.pool
+        self.inner.pool.as_ref().expect(
+            "this context was made by `StepContext::for_test()` without a database; give it `.pool(&pool)`, or for `ctx.flow_input()` only \
+             `.flow_input(&input)`",
+        )
     }
 }
 

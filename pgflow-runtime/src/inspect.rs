@@ -98,6 +98,9 @@ pub struct StepDetails {
     pub started_at: Option<DateTime<Utc>>,
     /// When it completed, failed or was skipped.
     pub ended_at: Option<DateTime<Utc>>,
+    /// Why it does not run, or that it does; none once it, or its run, has ended. The same as [`explain_step`].
+    #[sqlx(json(nullable))]
+    pub explanation: Option<StepExplanation>,
 }
 
 /// Tasks of one step, counted by status.
@@ -243,6 +246,42 @@ pub struct Route {
     pub waiting_messages: Option<i64>,
     /// Since when the oldest of them can.
     pub oldest_waiting_at: Option<DateTime<Utc>>,
+}
+
+/// A queue of a flow: how much is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct QueueDepth {
+    /// The flow.
+    pub flow_slug: String,
+    /// The step; none for the one queue of a flow.
+    pub step_slug: Option<String>,
+    /// The queue.
+    pub queue_name: String,
+    /// How many workers serve it: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    pub live_workers: i64,
+    /// How many messages can be read now; none when the queue is gone.
+    pub visible_messages: Option<i64>,
+    /// How many messages can't be read yet: their tasks run, or are delayed. None when the queue is gone, and when the role must not read queues,
+    /// as only their owner may.
+    pub hidden_messages: Option<i64>,
+    /// How many tasks run.
+    pub running_tasks: i64,
+    /// Since when the oldest message that can be read could be.
+    pub oldest_visible_at: Option<DateTime<Utc>>,
+}
+
+/// The slugs of all flows, in order.
+pub async fn flow_slugs(executor: impl PgExecutor<'_>) -> Result<Vec<String>, CallError> {
+    sql::inspect::list_flows(executor).await
+}
+
+/// How much is in every queue of every flow, or of one, in the order of slugs and definitions. Counts the messages of each, and no archived ones.
+pub async fn queues(
+    connection: &mut PgConnection,
+    flow_slug: Option<&str>,
+) -> Result<Vec<QueueDepth>, CallError> {
+    sql::queues::read_depths(connection, flow_slug).await
 }
 
 /// Every queue of every flow, or of one, in the order of slugs and definitions. Counts the messages that wait in each.

@@ -9,10 +9,13 @@ pub mod context;
 pub mod dev;
 pub mod flow;
 pub mod inspect;
+pub mod inspect_flow;
 pub mod maintenance;
 pub mod migrate;
+pub mod operations;
 pub mod sql;
 pub mod startup;
+pub mod testing;
 pub mod worker;
 
 #[doc(hidden)]

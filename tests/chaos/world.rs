@@ -92,7 +92,9 @@ impl World {
         let end = Instant::now() + duration;
         loop {
             let (pause, event) = self.schedule.next();
-            self.pass(pause).await;
+            // A long run need not hurry.
+            self.pass(if self.hurries { pause } else { pause * 2 })
+                .await;
             self.happen(event).await;
             if Instant::now() >= end && self.schedule.is_at_an_end_of_a_deck() {
                 return;
@@ -199,9 +201,11 @@ impl World {
             Event::Kill => self.fleet.kill(slot),
             Event::Terminate => self.fleet.terminate(slot),
             _ => {
-                // In a long run often for longer than it takes until its tasks are given to others.
-                let most = if self.hurries { 7_000 } else { 60_000 };
-                let pause = self.schedule.millis(1_000, most);
+                let mut pause = self.schedule.millis(1_000, 7_000);
+                // In a long run sometimes longer than it takes until its tasks are given to others.
+                if !self.hurries && self.schedule.rng.u8(..4) == 0 {
+                    pause += Duration::from_secs(45);
+                }
                 self.fleet.freeze(slot);
                 self.mends.push((Instant::now() + pause, Mend::Thaw(slot)));
             }

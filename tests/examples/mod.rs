@@ -2,6 +2,7 @@
 
 mod crate_audit;
 mod media_ingest;
+mod rate_limited;
 
 use std::path::PathBuf;
 

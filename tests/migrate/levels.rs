@@ -4,8 +4,7 @@ use pgflow_migrations::{FUNCTIONS, LATEST_VERSION};
 use pgflow_runtime::migrate::{self, MigrateError, Migrator};
 
 use super::{Blank, blank, chain};
-
-const POPULATED: &str = include_str!("../fixtures/populated_at_level_1.sql");
+use crate::upgrade::POPULATED_AT_LEVEL_1 as POPULATED;
 
 #[tokio::test]
 async fn from_every_older_level_the_result_is_that_of_a_fresh_database() {

@@ -1,19 +1,11 @@
 //! Migration 0003: what it can't carry is refused with a list, and nothing changes; a database in use goes on.
 
-use std::time::Duration;
-
-use pgflow::prelude::*;
-use pgflow::sqlx;
-use pgflow_migrations::PROTOCOL_VERSION;
+use pgflow_migrations::{LATEST_VERSION, PROTOCOL_VERSION};
 use pgflow_runtime::migrate::{self, MigrateError, Migrator, NotReadyError, check_installed};
-use serde_json::{Value, json};
 
 use super::{Blank, blank, chain};
 use crate::sql::stored::{assert_same, stored};
-use crate::support::eventually;
-use crate::support::invariants::{TRANSITION_LOG, assert_invariants};
-
-const POPULATED: &str = include_str!("../fixtures/populated_at_level_2.sql");
+use crate::upgrade::POPULATED_AT_LEVEL_2 as POPULATED;
 
 /// A database in use at level 2.
 async fn populated() -> Blank {
@@ -212,7 +204,10 @@ async fn of_several_things_at_once_each_is_listed_in_its_turn() {
         database.run(cure).await;
     }
     let report = migrate::migrate(&database.pool).await.unwrap();
-    assert_eq!((report.from_version, report.to_version), (2, 3));
+    assert_eq!(
+        (report.from_version, report.to_version),
+        (2, LATEST_VERSION)
+    );
 }
 
 #[tokio::test]
@@ -301,59 +296,4 @@ async fn a_worker_that_speaks_the_other_protocol_is_told_before_and_after() {
     let report = migrate::migrate(&database.pool).await.unwrap();
     assert_eq!(report.protocol_version, Some(PROTOCOL_VERSION));
     check().await.unwrap();
-}
-
-/// The flow of the fixture, as today's code says it.
-#[derive(Debug)]
-struct OrderTotals;
-
-#[flow(slug = "OrderTotals", input = Vec<u64>)]
-impl OrderTotals {
-    #[step]
-    async fn parse(input: &[u64]) -> StepResult<Vec<u64>> {
-        Ok(input.to_vec())
-    }
-
-    #[step(map = parse)]
-    async fn double(item: u64) -> StepResult<u64> {
-        Ok(item * 2)
-    }
-
-    #[step(depends_on = [double])]
-    async fn total(double: &[u64]) -> StepResult<u64> {
-        Ok(double.iter().sum())
-    }
-}
-
-#[tokio::test]
-async fn a_new_worker_finishes_the_runs_of_a_database_populated_at_level_2() {
-    let database = populated().await;
-    migrate::migrate(&database.pool).await.unwrap();
-    database.run(TRANSITION_LOG).await;
-    let worker = FlowWorker::<OrderTotals>::new()
-        .start(&database.pool)
-        .await
-        .unwrap();
-    let in_flight = "select count(*) from pgflow.runs where status = 'started'";
-    eventually(Duration::from_mins(1), "every run ends", async || {
-        (database.count(in_flight).await == 0).then_some(())
-    })
-    .await;
-    worker.stop().await.unwrap();
-
-    let ends: Vec<(String, Option<Value>)> =
-        sqlx::query_as("select status, output from pgflow.runs order by run_id")
-            .fetch_all(&database.pool)
-            .await
-            .unwrap();
-    let total = |n: u64| ("completed".to_owned(), Some(json!({"total": n})));
-    // 1 had waited, 2 was half through, 3 was running on a worker that is gone, 4 waited for its last attempt; 5 and 6 had ended.
-    let failed = ("failed".to_owned(), None);
-    assert_eq!(
-        ends,
-        [total(12), total(12), total(10), total(12), total(8), failed]
-    );
-    let attempts = "select string_agg(attempts_count::text, ' ' order by run_id) from pgflow.step_tasks where step_slug = 'parse'";
-    assert_eq!(database.text(attempts).await, "1 1 2 3 1 3");
-    assert_invariants(&database.pool).await;
 }

@@ -4,7 +4,9 @@ use pgflow::client::{Client, RunError};
 use pgflow::worker::FlowWorker;
 
 use super::recipe_file::Recipe;
-use super::{DEADLINE, Installed, Orders, assert_writes_nothing, callable, refused, run};
+use super::{
+    DEADLINE, Installed, Orders, assert_may_not_call, assert_writes_nothing, callable, refused, run,
+};
 use crate::support::invariants::assert_invariants;
 
 #[tokio::test]
@@ -39,6 +41,23 @@ async fn it_starts_runs_and_waits_for_them_and_does_nothing_else() {
         refused(&pool, "select from pgflow.step_tasks").await,
         "42501: permission denied for table step_tasks"
     );
+
+    assert_may_not_call(
+        &pool,
+        &[
+            "worker_heartbeats('{}')",
+            "lost_attempts('{}', '{}', '{}', '{}')",
+            "fence_worker_functions('{orders}')",
+            "disable_worker_function('orders')",
+            "deprecate_workers('{orders}')",
+            "ensure_workers()",
+        ],
+    )
+    .await;
+    for view in ["worker_status", "live_workers"] {
+        let read = refused(&pool, &format!("select from pgflow.{view}")).await;
+        assert_eq!(read, format!("42501: permission denied for view {view}"));
+    }
 
     // What the page says about snapshots.
     handle.snapshot().await.expect_err("it was not granted");

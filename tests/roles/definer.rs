@@ -55,6 +55,8 @@ create temp table step_tasks (like pgflow.step_tasks);
 create temp table workers (like pgflow.workers);
 create temp table worker_functions (like pgflow.worker_functions);
 create temp table installation (like pgflow.installation);
+create temp table wakeups (like pgflow.wakeups);
+create temp view live_workers as select * from pgflow.live_workers;
 create temp view pg_class as select * from pg_catalog.pg_class where pg_temp.spy();
 ";
 
@@ -85,6 +87,7 @@ async fn call_everything(session: &mut PgConnection) -> Uuid {
             "select pgflow.track_worker_function('w');
              select pgflow.register_worker('{worker}', 'w', 'f', null, 'f', '{{each}}');
              select pgflow.worker_heartbeat('{worker}');
+             select pgflow.worker_heartbeats(array['{worker}'::pg_catalog.uuid]);
              select pgflow.create_flow('g'); select pgflow.add_step('g', 'b');
              select pgflow.start_flow_with_states('g', '{{}}')"
         ),
@@ -107,6 +110,7 @@ async fn call_everything(session: &mut PgConnection) -> Uuid {
         &format!(
             "select pgflow.complete_task('{run_id}', 'a', 0, '[1, 2]');
              select pgflow.explain_step('{run_id}', 'each');
+             select pgflow.lost_attempts(array['{run_id}'::pg_catalog.uuid], '{{a}}', '{{0}}', '{{1}}');
              select pgflow.get_run_with_states('{run_id}')"
         ),
     )
@@ -166,7 +170,7 @@ async fn types_and_tables_of_the_caller_change_nothing() {
     assert_eq!(caught(&mut session).await, Vec::<String>::new());
     let strayed: bool = sqlx::query_scalar(
         "select exists (select from pg_temp.runs union all select from pg_temp.step_tasks
-            union all select from pg_temp.workers union all select from pg_temp.flows)",
+            union all select from pg_temp.workers union all select from pg_temp.flows union all select from pg_temp.wakeups)",
     )
     .fetch_one(&mut session)
     .await

@@ -7,7 +7,7 @@ use sqlx::AssertSqlSafe;
 
 use super::recipe_file::Recipe;
 use super::{Installed, Orders, assert_may_not_call, assert_writes_nothing, callable, tables};
-use crate::support::flows::{claim_one, complete, define, start, step, worker};
+use crate::support::flows::{FUNCTION, claim_one, complete, define, start, step, worker};
 use crate::support::invariants::assert_invariants;
 
 #[tokio::test]
@@ -61,6 +61,15 @@ async fn a_member_reads_everything() {
     let coverage = coverage.expect("it is known who serves what");
     assert_eq!(coverage.len(), 1);
     assert_eq!(coverage[0].waiting_messages, Some(2));
+    // What `pgflow workers list` shows.
+    let workers: Vec<(String, String, i64)> = sqlx::query_as(
+        "select f.function_name, s.state, s.started_tasks
+         from pgflow.worker_functions f join pgflow.worker_status s using (function_name) join pgflow.live_workers using (worker_id)",
+    )
+    .fetch_all(&pool)
+    .await
+    .expect("workers can be read");
+    assert_eq!(workers, [(FUNCTION.to_owned(), "running".to_owned(), 0)]);
     let is_valid: bool = sqlx::query_scalar("select pgflow.is_valid_slug('orders')")
         .fetch_one(&pool)
         .await
@@ -103,7 +112,16 @@ async fn a_member_changes_nothing() {
             "track_worker_function('f')",
             "prune_data_older_than('0')",
             "delete_flow_and_data('orders')",
+            "worker_heartbeats('{}')",
+            "lost_attempts('{}', '{}', '{}', '{}')",
+            "fence_worker_functions('{orders}')",
+            "unfence_worker_functions('{orders}')",
+            "deprecate_workers('{orders}')",
+            "disable_worker_function('orders')",
             "enable_worker_function('orders')",
+            "ensure_workers()",
+            "set_worker_function_url('orders', 'https://example.org')",
+            "_wake_workers('{orders}')",
             "set_environment('local')",
         ],
     )

@@ -11,11 +11,17 @@ use sqlx::PgPool;
 use super::recipe_file::Recipe;
 use super::{Installed, Orders, callable, make_groups, run};
 
-/// What the runtime calls for the owner only: to maintain the database, and to make it a developer's own.
-const OWNERS: [&str; 3] = [
+/// What the runtime calls for the owner only: to maintain the database, to make it a developer's own, to test flows.
+const OWNERS: [&str; 9] = [
     "delete_flow_and_data",
+    "deprecate_workers",
+    "disable_worker_function",
+    "enable_worker_function",
+    "fence_worker_functions",
     "prune_data_older_than",
     "set_environment",
+    "start_tasks",
+    "unfence_worker_functions",
 ];
 
 /// The functions that a file of `pgflow-runtime/src/sql` calls.
@@ -56,6 +62,8 @@ fn workers_get_what_the_runtime_calls_and_readers_what_changes_nothing() {
     );
     // Called by the view that the runtime reads.
     called.insert("_waiting_messages".to_owned());
+    // Called by workers of older releases, which go on while they are replaced.
+    called.insert("worker_heartbeat".to_owned());
     // What is called for readers only, is theirs.
     for function in &reader {
         if !worker.contains(function) {
@@ -114,12 +122,13 @@ async fn a_role_without_rights_is_told_all_that_it_lacks() {
   execute on function pgflow.complete_tasks
   execute on function pgflow.ensure_flow_compiled
   execute on function pgflow.fail_task
+  execute on function pgflow.lost_attempts
   execute on function pgflow.mark_worker_stopped
   execute on function pgflow.register_worker
   execute on function pgflow.release_tasks
   execute on function pgflow.requeue_stalled_tasks
   execute on function pgflow.track_worker_function
-  execute on function pgflow.worker_heartbeat
+  execute on function pgflow.worker_heartbeats
 make it a member of a role that has them, such as pgflow_worker of docs/roles.md, \
              or run the grants of that page again: they are needed after each upgrade",
             installed.name_of("stranger")

@@ -13,6 +13,7 @@ use crate::support::flows::{
     FUNCTION, claim, claim_one, define, define_with_step_queues, fail, start, step, step_worker,
 };
 use crate::support::invariants::assert_invariants;
+use crate::support::operations::{Hints, heartbeats};
 use crate::support::runs::{Item, age, complete_batch, outline, requeue};
 
 async fn start_worker(pool: &PgPool) -> pgflow::worker::WorkerHandle {
@@ -70,7 +71,10 @@ async fn what_a_worker_does_in_need_is_allowed_too() {
     .await;
     let pool = installed.worker().await;
     let worker = crate::support::flows::worker(&pool, "f").await;
+    // Whoever may log in may listen; what is heard is that there is work.
+    let mut hints = Hints::listen(&pool).await;
     let run_id = start(&pool, "f", json!({})).await;
+    assert_eq!(hints.queues(&pool).await, ["f"]);
 
     let tasks = claim(&pool, worker, 1).await;
     assert_eq!(fail(&pool, &tasks[0], "again").await, "queued");
@@ -86,6 +90,17 @@ async fn what_a_worker_does_in_need_is_allowed_too() {
     .await
     .expect("tasks can be given back");
     assert_eq!(released, 1);
+    let told = heartbeats(&pool, &[worker]).await;
+    assert_eq!(told.expect("alive"), [(worker, false, None)]);
+    let lost: Vec<i32> =
+        sqlx::query_scalar("select pgflow.lost_attempts(array[$1, $1], $2, '{0,0}', $3)")
+            .bind(run_id)
+            .bind([&tasks[0].step_slug, &tasks[1].step_slug])
+            .bind([tasks[0].attempt, tasks[1].attempt])
+            .fetch_all(&pool)
+            .await
+            .expect("attempts can be looked for");
+    assert_eq!(lost, [1], "the one that was given back");
     age(&installed.owner, run_id, &tasks[1].step_slug, 1000).await;
     assert_eq!(requeue(&pool).await, 1);
 
@@ -184,7 +199,17 @@ async fn a_member_writes_no_table_and_does_nothing_that_is_the_owners() {
         &[
             "prune_data_older_than('0')",
             "delete_flow_and_data('orders')",
+            "fence_worker_functions('{orders}')",
+            "unfence_worker_functions('{orders}')",
+            "deprecate_workers('{orders}')",
+            "disable_worker_function('orders')",
             "enable_worker_function('orders')",
+            "ensure_workers()",
+            "set_worker_function_url('orders', 'https://example.org')",
+            "_wake_workers('{orders}')",
+            "_disable_function('orders', 'no')",
+            "_deprecate_workers('{orders}', null, 'no')",
+            "_assert_functions_known('{orders}')",
             "set_environment('local')",
             "setup_requeue_stalled_tasks_cron()",
             "create_flow('mine')",

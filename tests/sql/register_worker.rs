@@ -62,7 +62,7 @@ async fn a_registered_worker_has_a_row_that_says_what_it_serves() {
         row,
         json!({
             "worker_id": registration.id, "function_name": "f", "queue_name": "orders", "flow_slug": "Orders", "step_slug": null,
-            "flow_input_steps": [], "deprecated_at": null, "stopped_at": null,
+            "flow_input_steps": [], "deprecated_at": null, "deprecated_reason": null, "stopped_at": null,
         })
     );
     assert_eq!(

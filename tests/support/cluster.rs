@@ -39,6 +39,8 @@ impl Cluster {
         let mut builder = DevDatabase::builder()
             .ignore_environment()
             .setting("max_connections", "500")
+            // For the test of two-phase commit.
+            .setting("max_prepared_transactions", "5")
             // Every clone passes through the log, which would otherwise grow to 1 GB.
             .setting("max_wal_size", "64MB");
         if let Some(directory) = memory() {

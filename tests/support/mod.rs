@@ -8,6 +8,7 @@ mod database;
 pub(crate) mod events;
 pub(crate) mod flows;
 pub(crate) mod invariants;
+pub(crate) mod operations;
 pub(crate) mod proxy;
 pub(crate) mod random_flows;
 pub(crate) mod rows;

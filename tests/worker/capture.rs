@@ -6,23 +6,33 @@ use std::{
 };
 
 use tracing::{Dispatch, subscriber::DefaultGuard};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
 /// The lines that were logged since [`capture`].
-pub(super) struct Capture {
+pub(crate) struct Capture {
     lines: Lines,
     _second: Dispatch,
     _guard: DefaultGuard,
 }
 
 /// Captures what this thread logs, so everything of a test whose runtime has one thread.
-pub(super) fn capture() -> Capture {
+pub(crate) fn capture() -> Capture {
+    capture_at("debug", FmtSpan::NONE)
+}
+
+/// Captures every event of every crate, and the spans themselves.
+pub(super) fn capture_everything() -> Capture {
+    capture_at("trace", FmtSpan::FULL)
+}
+
+fn capture_at(level: &str, spans: FmtSpan) -> Capture {
     let lines = Lines::default();
     let subscriber = tracing_subscriber::fmt()
         .with_writer(lines.clone())
         .with_ansi(false)
         .without_time()
-        .with_env_filter("debug")
+        .with_span_events(spans)
+        .with_env_filter(level)
         .finish();
     Capture {
         lines,
@@ -34,7 +44,7 @@ pub(super) fn capture() -> Capture {
 
 impl Capture {
     /// The one line that has the text.
-    pub(super) fn line(&self, text: &str) -> String {
+    pub(crate) fn line(&self, text: &str) -> String {
         let mut lines = self.lines(text);
         let line = lines.pop();
         let line = line.unwrap_or_else(|| panic!("no line has {text:?} in:\n{}", self.all()));
@@ -43,13 +53,13 @@ impl Capture {
     }
 
     /// The lines that have the text.
-    pub(super) fn lines(&self, text: &str) -> Vec<String> {
+    pub(crate) fn lines(&self, text: &str) -> Vec<String> {
         let all = self.all();
         let lines = all.lines().filter(|line| line.contains(text));
         lines.map(ToOwned::to_owned).collect()
     }
 
-    pub(super) fn all(&self) -> String {
+    pub(crate) fn all(&self) -> String {
         String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap()
     }
 }

@@ -3,11 +3,12 @@
 use std::{collections::HashMap, time::Duration};
 
 use pgflow::client::{Client, RunError, RunHandle};
+use pgflow::inspect::StepReason;
 use pgflow::prelude::*;
 use serde_json::json;
 
 use super::{DEADLINE, TaskRow, probe::Probe, start, task, until_task_is};
-use crate::support::{TestDb, invariants::assert_invariants};
+use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
 /// Fails as its input says.
 struct Trouble;
@@ -29,6 +30,22 @@ impl Trouble {
             "permanent" => return Err(StepError::permanent("no such page")),
             "at once" if ctx.attempt() == 1 => {
                 return Err(StepError::retry_after(Duration::ZERO, "again"));
+            }
+            "inside anyhow" => {
+                let error = inside_anyhow(RetryAfter::new(
+                    Duration::from_millis(7_199_001),
+                    "too many requests",
+                ));
+                return Err(error.into());
+            }
+            "permanent inside anyhow" => {
+                return Err(inside_anyhow(Permanent::new("no such page")).into());
+            }
+            "too long" => {
+                return Err(StepError::retry_after(
+                    Duration::from_secs(1 << 31),
+                    "gone fishing",
+                ));
             }
             "in an hour" => {
                 return Err(StepError::retry_after(
@@ -52,6 +69,13 @@ impl Trouble {
         }
         Ok(output)
     }
+}
+
+/// A marker as it comes out of code that knows nothing of steps.
+fn inside_anyhow(marker: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
+    anyhow::Error::new(marker)
+        .context("fetching the index")
+        .context("auditing")
 }
 
 struct Case {
@@ -165,6 +189,71 @@ async fn a_chosen_delay_hides_the_message_for_that_long() {
         case.task().await.error_message.as_deref(),
         Some("too many requests")
     );
+    // People see the delay, too.
+    let explained =
+        pgflow::inspect::explain_step(&case.database.pool, case.run.run_id(), "act").await;
+    let explained = explained.unwrap();
+    assert_eq!(explained.reason, StepReason::RetryDelay);
+    let is_that_of_the_message: bool = sqlx::query_scalar("select vt = $1 from pgmq.q_trouble")
+        .bind(explained.visible_at)
+        .fetch_one(&case.database.pool)
+        .await
+        .unwrap();
+    assert!(is_that_of_the_message, "{explained:?}");
+    case.end().await;
+}
+
+/// How long the message of the run's task is hidden, in seconds, rounded up.
+async fn hidden_for(case: &Case) -> i32 {
+    sqlx::query_scalar(
+        "select ceil(extract(epoch from q.vt - now()))::int from pgmq.q_trouble q \
+         join pgflow.step_tasks t on t.message_id = q.msg_id where t.run_id = $1",
+    )
+    .bind(case.run.run_id())
+    .fetch_one(&case.database.pool)
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_marker_inside_an_anyhow_error_chooses_the_delay() {
+    let case = Case::new("inside anyhow").await;
+    until_task_is(&case.database.pool, case.run.run_id(), Step::Act, "queued").await;
+    case.probe.until_seen("attempt 1").await;
+    eventually(DEADLINE, "the failure is recorded", async || {
+        case.task().await.error_message
+    })
+    .await;
+    // 7199.001 s, rounded up to whole seconds.
+    let seconds = hidden_for(&case).await;
+    assert!((7140..=7200).contains(&seconds), "{seconds}");
+    assert_eq!(
+        case.task().await,
+        TaskRow {
+            status: "queued".to_owned(),
+            attempts: 1,
+            error_message: Some("auditing: fetching the index: too many requests".to_owned()),
+        }
+    );
+    case.end().await;
+}
+
+#[tokio::test]
+async fn a_permanent_marker_inside_an_anyhow_error_skips_the_attempts_that_are_left() {
+    let case = Case::new("permanent inside anyhow").await;
+    assert_eq!(
+        case.failure().await,
+        ("auditing: fetching the index: no such page".to_owned(), 1)
+    );
+    case.end().await;
+}
+
+#[tokio::test]
+async fn a_delay_out_of_bounds_is_refused_with_the_ordinary_back_off() {
+    let case = Case::new("too long").await;
+    let message = "a retry delay of 2147483648 s is refused, the limit is 2147483647 s; the ordinary back-off applies: gone fishing";
+    // The second attempt comes after 2 s, not after 68 years.
+    assert_eq!(case.failure().await, (message.to_owned(), 2));
     case.end().await;
 }
 

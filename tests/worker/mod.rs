@@ -1,19 +1,30 @@
 //! Workers against a real database: how they start, run, fail, and stop.
 
+mod backends;
 mod branches;
-mod capture;
+mod cancellation;
+pub(crate) mod capture;
 mod connections;
 mod failures;
 mod fatal;
+mod functions;
 mod happy;
+mod heartbeat;
+mod idle;
 mod logs;
-mod probe;
+mod outage;
+pub(crate) mod probe;
+mod process;
 mod protocol;
 mod recompilation;
+mod rollout;
+mod secrets;
 mod shared_queue;
 mod shutdown;
+mod shutdown_under_load;
 mod start;
 mod step_queues;
+mod wakeups;
 mod workers;
 
 use std::{process::Command, time::Duration};
@@ -126,7 +137,7 @@ async fn running_workers(pool: &PgPool) -> i64 {
 async fn all_rows(pool: &PgPool, except: &[&str]) -> String {
     sqlx::query_scalar(
         "select string_agg(format('%s: %s', c.oid::regclass, \
-                 query_to_xml(format('select * from %s t order by t::text', c.oid::regclass), true, false, '')), E'\n' \
+                 query_to_xml(format('select t::text as row from %s t order by 1', c.oid::regclass), true, false, '')), E'\n' \
                  order by c.oid::regclass::text) \
          from pg_class c \
          where c.relnamespace in ('pgflow'::regnamespace, 'pgmq'::regnamespace) and c.relkind in ('r', 'p') \

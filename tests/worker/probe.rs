@@ -8,7 +8,7 @@ use super::DEADLINE;
 use crate::support::eventually;
 
 #[derive(Debug, Clone)]
-pub(super) struct Probe {
+pub(crate) struct Probe {
     inner: Arc<Inner>,
 }
 
@@ -20,7 +20,7 @@ struct Inner {
 
 impl Probe {
     /// A probe whose gate is closed.
-    pub(super) fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         Self {
             inner: Arc::new(Inner {
                 entered: Mutex::default(),
@@ -30,52 +30,52 @@ impl Probe {
     }
 
     /// A probe that only listens.
-    pub(super) fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let probe = Self::closed();
         probe.let_all_go();
         probe
     }
 
     /// Called by handlers: reports, then waits until the gate lets it through.
-    pub(super) async fn pass(&self, what: impl Into<String>) {
+    pub(crate) async fn pass(&self, what: impl Into<String>) {
         self.note(what);
         let permit = self.inner.gate.acquire().await;
         permit.expect("the gate is never removed").forget();
     }
 
-    pub(super) fn note(&self, what: impl Into<String>) {
+    pub(crate) fn note(&self, what: impl Into<String>) {
         let mut entered = self.inner.entered.lock().expect("no panic while noting");
         entered.push(what.into());
     }
 
-    pub(super) fn let_all_go(&self) {
+    pub(crate) fn let_all_go(&self) {
         self.let_go(1_000_000);
     }
 
-    pub(super) fn let_go(&self, count: usize) {
+    pub(crate) fn let_go(&self, count: usize) {
         self.inner.gate.add_permits(count);
     }
 
     /// What was reported, sorted.
-    pub(super) fn seen(&self) -> Vec<String> {
+    pub(crate) fn seen(&self) -> Vec<String> {
         let mut entered = self.seen_in_order();
         entered.sort();
         entered
     }
 
-    pub(super) fn seen_in_order(&self) -> Vec<String> {
+    pub(crate) fn seen_in_order(&self) -> Vec<String> {
         let entered = self.inner.entered.lock().expect("no panic while noting");
         entered.clone()
     }
 
-    pub(super) async fn until_seen(&self, what: &str) {
+    pub(crate) async fn until_seen(&self, what: &str) {
         self.until(&format!("a handler reports {what:?}"), |seen| {
             seen.iter().any(|seen| seen == what)
         })
         .await;
     }
 
-    pub(super) async fn until_count(&self, count: usize) {
+    pub(crate) async fn until_count(&self, count: usize) {
         self.until(&format!("{count} reports"), |seen| seen.len() >= count)
             .await;
     }

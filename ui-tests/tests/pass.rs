@@ -2,6 +2,8 @@
 
 #[path = "../pass/attributes.rs"]
 mod attributes;
+#[path = "../pass/fifty_steps.rs"]
+mod fifty_steps;
 #[path = "../pass/names.rs"]
 mod names;
 #[path = "../pass/params.rs"]
@@ -12,3 +14,5 @@ mod readme;
 mod scopes;
 #[path = "../pass/step_queues.rs"]
 mod step_queues;
+#[path = "../pass/types.rs"]
+mod types;

@@ -8,6 +8,7 @@ use crate::{
     failure::Failure,
     output,
     table::{self, table},
+    unknown,
 };
 
 #[derive(Debug, Args)]
@@ -25,13 +26,10 @@ impl Coverage {
         let mut database = database::ready(connection).await?;
         let routes = inspect::coverage(&mut database, self.flow.as_deref()).await?;
         if let (Some(flow), []) = (&self.flow, &routes[..]) {
-            return Err(Failure::new(
-                Exit::NotFound,
-                format!(
-                    "flow \"{flow}\" is not defined in this database; expected the exact slug of a flow that a worker has started; \
-                     `pgflow coverage` lists all"
-                ),
-            ));
+            let known = inspect::flow_slugs(&mut database).await?;
+            if !known.contains(flow) {
+                return Err(unknown::flow(flow, &known));
+            }
         }
         if output.json {
             output::print_json(&routes)?;

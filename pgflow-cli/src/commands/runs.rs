@@ -8,6 +8,7 @@ use crate::{
     failure::Failure,
     output,
     table::{self, table},
+    unknown,
 };
 
 #[derive(Debug, Args)]
@@ -53,6 +54,12 @@ impl Runs {
         };
         let mut database = database::ready(connection).await?;
         let runs = inspect::runs(&mut database, &filter).await?;
+        if let (Some(flow), []) = (&filter.flow_slug, &runs[..]) {
+            let known = inspect::flow_slugs(&mut database).await?;
+            if !known.contains(flow) {
+                return Err(unknown::flow(flow, &known));
+            }
+        }
         if output.json {
             output::print_json(&runs)?;
         } else {

@@ -42,7 +42,7 @@ impl Why {
 
 /// The reason, and then what it rests on.
 fn describe(explanation: &StepExplanation) -> Result<String, Failure> {
-    let mut text = format!("{}\n\n", explanation.message);
+    let mut text = format!("{}\n\n", table::times_in(&explanation.message));
     writeln!(
         text,
         "run          {} ({})",

@@ -7,8 +7,8 @@ fn help_lists_the_exit_codes() {
     let help = pgflow(&["--help"]).done();
     for line in [
         "Exit codes:",
-        "3  no such flow, run or step",
-        "5  the run that was asked for has failed",
+        "3    no such flow, run, step or worker function",
+        "5    the run that was asked for has failed",
     ] {
         assert!(help.contains(line), "{help}");
     }
@@ -20,6 +20,9 @@ fn a_command_without_a_database_says_how_to_name_one() {
         &["migrate"][..],
         &["status"],
         &["runs"],
+        &["queues"],
+        &["workers", "list"],
+        &["workers", "drain", "any"],
         &["start", "any", "--input", "1"],
         &["why", "00000000-0000-0000-0000-000000000001", "any"],
         &["prune", "--older-than", "1d", "--yes"],

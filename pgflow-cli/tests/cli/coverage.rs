@@ -5,21 +5,9 @@ use crate::support::{Database, WORKER, cells, json};
 /// The exit code for a queue that nobody serves.
 const NOT_COVERED: i32 = 6;
 
-/// Flow `sums` with one queue, and flow `steps` with a queue for each of two steps.
-fn two_flows() -> Database {
-    let database = Database::with_flow();
-    database.execute(
-        r#"select pgflow.ensure_flow_compiled('steps', jsonb_build_object('steps', (
-               select jsonb_agg(jsonb_build_object('slug', s, 'stepType', 'single', 'dependencies', '[]'::jsonb, 'whenUnmet', 'skip',
-                   'whenExhausted', 'fail', 'requiredInputPattern', '{"defined": false}'::jsonb, 'forbiddenInputPattern', '{"defined": false}'::jsonb))
-               from unnest(array['b', 'a']) s)), 'step')"#,
-    );
-    database
-}
-
 #[test]
 fn every_queue_has_a_line_and_one_without_a_worker_an_exit_code() {
-    let database = two_flows();
+    let database = Database::with_two_flows();
     database.execute(WORKER);
     database.execute("select pgflow.start_flow('steps', '{}')");
     let shown = database.pgflow(&["coverage"]);
@@ -49,7 +37,7 @@ fn every_queue_has_a_line_and_one_without_a_worker_an_exit_code() {
 
 #[test]
 fn an_unknown_flow_is_not_found_and_no_flow_is_no_fault() {
-    let database = two_flows();
+    let database = Database::with_two_flows();
     let refused = database.pgflow(&["coverage", "Sums"]).failed(3);
     assert!(
         refused.contains("flow \"Sums\" is not defined"),

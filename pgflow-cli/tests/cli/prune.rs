@@ -79,6 +79,10 @@ fn an_age_is_a_positive_number_of_whole_seconds() {
             "{error}"
         );
     }
+    let error = database
+        .pgflow(&["prune", "--older-than", "5", "--yes"])
+        .failed(2);
+    assert!(error.contains("did you mean 5d?"), "{error}");
     database.pgflow(&["prune", "--yes"]).failed(2);
     for batch in ["0", "-1", "many"] {
         let option = format!("--batch={batch}");

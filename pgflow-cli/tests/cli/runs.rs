@@ -4,6 +4,7 @@ use crate::support::{Database, cells, json};
 
 const RUNNING: &str = "00000000-0000-0000-0000-000000000001";
 const COMPLETED: &str = "00000000-0000-0000-0000-000000000002";
+const WAITING: &str = "00000000-0000-0000-0000-000000000004";
 const FAILED: &str = "00000000-0000-0000-0000-000000000003";
 
 /// A run with a map of three, one of which is done; one that completed; one that failed.
@@ -58,13 +59,60 @@ fn runs_are_listed_newest_first_and_filtered() {
     assert_eq!(listed(&["--status", "started"]), [RUNNING]);
     assert_eq!(listed(&["--status", "completed"]), [COMPLETED]);
     assert_eq!(listed(&["--flow", "sums", "--limit", "1"]), [FAILED]);
-    assert!(listed(&["--flow", "other"]).is_empty());
-    assert_eq!(
-        database.pgflow(&["runs", "--flow", "other"]).done(),
-        "no runs\n"
-    );
     database.pgflow(&["runs", "--status", "lost"]).failed(2);
     database.pgflow(&["runs", "--limit", "0"]).failed(2);
+}
+
+#[test]
+fn a_flow_without_runs_has_none_and_an_unknown_one_is_not_found() {
+    let database = three_runs();
+    database.execute("select pgflow.create_flow('other')");
+    let of = |flow: &'static str| ["runs", "--flow", flow];
+    assert_eq!(database.pgflow(&of("other")).done(), "no runs\n");
+    let error = database.pgflow(&of("summs")).failed(3);
+    assert_eq!(
+        error,
+        "error: flow \"summs\" is not defined in this database; \
+         expected the exact slug of one that it has: other, sums; did you mean \"sums\"?\n"
+    );
+    let error = Database::migrated().pgflow(&of("sums")).failed(3);
+    assert!(error.contains("; it has no flows; "), "{error}");
+}
+
+#[test]
+fn a_step_that_does_not_run_says_why_in_few_words() {
+    let database = three_runs();
+    let start = ["start", "sums", "--input", "{}", "--run-id", WAITING];
+    database.pgflow(&start).done();
+    let notes = || {
+        let text = database.pgflow(&["run", WAITING]).done();
+        let note = |slug| {
+            let line = text.lines().find(|line| line.starts_with(slug)).unwrap();
+            line.rsplit("  ").next().unwrap().trim().to_owned()
+        };
+        [note("numbers"), note("doubled")]
+    };
+    assert_eq!(notes(), ["waits for a free worker", "waits for numbers"]);
+    database.execute("update pgflow.workers set stopped_at = now()");
+    assert_eq!(notes()[0], "no live worker");
+    database.execute("select pgflow.disable_worker_function('sums', 'out of numbers')");
+    assert_eq!(
+        notes()[0],
+        "no live worker, its function is disabled: out of numbers"
+    );
+    database.execute("update pgmq.q_sums set vt = '2100-01-31 10:00:00+00'");
+    assert_eq!(notes()[0], "delayed until 2100-01-31 10:00:00Z");
+
+    let shown = json(&database.pgflow(&["run", WAITING, "--json"]).done());
+    let why = |step: &str| json(&database.pgflow(&["why", WAITING, step, "--json"]).done());
+    for (n, step) in ["numbers", "doubled"].into_iter().enumerate() {
+        for fact in ["reason", "message", "waiting_for", "queue_name"] {
+            assert_eq!(shown["steps"][n]["explanation"][fact], why(step)[fact]);
+        }
+    }
+    assert_eq!(shown["steps"][0]["explanation"]["reason"], "start_delay");
+    let ended = json(&database.pgflow(&["run", COMPLETED, "--json"]).done());
+    assert_eq!(ended["steps"][0]["explanation"], json("null"));
 }
 
 #[test]

@@ -69,6 +69,37 @@ impl Database {
         database
     }
 
+    /// Flow `sums` with one queue, and flow `steps` with a queue for each of its steps `b` and `a`.
+    pub(crate) fn with_two_flows() -> Self {
+        let database = Self::with_flow();
+        database.execute(
+            r#"select pgflow.ensure_flow_compiled('steps', jsonb_build_object('steps', (
+                   select jsonb_agg(jsonb_build_object('slug', s, 'stepType', 'single', 'dependencies', '[]'::jsonb, 'whenUnmet', 'skip',
+                       'whenExhausted', 'fail', 'requiredInputPattern', '{"defined": false}'::jsonb, 'forbiddenInputPattern', '{"defined": false}'::jsonb))
+                   from unnest(array['b', 'a']) s)), 'step')"#,
+        );
+        database
+    }
+
+    /// Registers a worker of this function, which stays alive; the last digits of its id are these. With a step, a worker of the step's queue.
+    pub(crate) fn register(
+        &self,
+        id: u32,
+        function: &str,
+        flow: &str,
+        step: Option<&str>,
+    ) -> String {
+        let id = format!("00000000-0000-0000-0000-{id:012}");
+        let queue = step.map_or_else(|| flow.to_owned(), |step| format!("{flow}__{step}"));
+        let step = step.map_or_else(|| "null".to_owned(), |step| format!("'{step}'"));
+        self.execute(&format!(
+            "select pgflow.track_worker_function('{function}');
+             select pgflow.register_worker('{id}', '{function}', '{flow}', {step}, '{queue}', '{{}}');
+             update pgflow.workers set last_heartbeat_at = now() + interval '1 hour' where worker_id = '{id}'"
+        ));
+        id
+    }
+
     pub(crate) fn execute(&self, sql: &str) {
         SERVER.runtime.block_on(async {
             let mut connection = PgConnection::connect(&self.url).await.unwrap();
@@ -190,14 +221,31 @@ pub(crate) struct Terminal(PtySession);
 #[cfg(unix)]
 impl Terminal {
     pub(crate) fn open(database: &Database, arguments: &[&str]) -> Self {
+        Self::open_with(database, arguments, &[])
+    }
+
+    /// With environment variables too.
+    pub(crate) fn open_with(
+        database: &Database,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let mut command = command(arguments);
-        command.env("DATABASE_URL", &database.url);
+        command
+            .env("DATABASE_URL", &database.url)
+            .env_remove("NO_COLOR")
+            .envs(variables.iter().copied());
         Self(rexpect::session::spawn_command(command, Some(20_000)).unwrap())
     }
 
-    /// Reads on until this has been written.
-    pub(crate) fn sees(&mut self, text: &str) {
-        self.0.exp_string(text).unwrap();
+    /// Reads on until this has been written; returns what came before it.
+    pub(crate) fn sees(&mut self, text: &str) -> String {
+        self.0.exp_string(text).unwrap()
+    }
+
+    /// Types ctrl-c.
+    pub(crate) fn interrupts(&mut self) {
+        self.0.send_control('c').unwrap();
     }
 
     pub(crate) fn answers(&mut self, line: &str) {

@@ -105,6 +105,12 @@ fn a_delayed_retry_shows_until_when_and_a_failed_step_its_error() {
         "select pgflow.fail_task('{RUN}', 'numbers', 0, 'out of numbers', retryable => false)"
     ));
     let failed = database.why("numbers");
+    let (first, _) = failed.split_once('\n').unwrap();
+    let time = first
+        .strip_prefix("It failed at ")
+        .and_then(|rest| rest.strip_suffix(", and its run with it."))
+        .unwrap();
+    assert_eq!((time.len(), &time[19..]), (20, "Z"), "{failed}");
     assert!(failed.starts_with("It failed at "), "{failed}");
     assert!(
         failed.contains("\nerror        ") && failed.contains("out of numbers"),

@@ -5,6 +5,7 @@ mod conditions;
 mod durations;
 mod edges;
 mod graphs;
+mod mermaid;
 mod names;
 mod options;
 #[cfg(feature = "shape")]

@@ -9,7 +9,8 @@ use crate::{
     parse::{FlowImpl, Item},
 };
 
-const GENERIC: &str = "a flow can't be generic: its slug names one definition in the database";
+const GENERIC: &str =
+    "a flow can't be generic: its slug names one definition in the database; write the types out";
 
 pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     generics(source, errors);
@@ -19,7 +20,38 @@ pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
             "`#[flow]` needs the type of the flow's input: `#[flow(input = MyInput)]`",
         );
     }
+    names(flow, errors);
     steps(flow, source, errors);
+}
+
+/// The types that stand beside the flow's.
+fn names(flow: &Flow<'_>, errors: &mut Errors) {
+    let ty = &flow.ident;
+    if let Some(name) = &flow.clash.step_enum {
+        errors.at(
+            name.span(),
+            format!(
+                "`{name}` is the flow itself, and can't be the enum of its steps too; another name was expected; write for example \
+                 `step_enum = {}`",
+                flow.step_enum
+            ),
+        );
+    }
+    if let Some(name) = &flow.clash.output {
+        let what = if name == ty {
+            "the flow itself"
+        } else {
+            "the enum of the flow's steps"
+        };
+        errors.at(
+            name.span(),
+            format!(
+                "`{name}` is {what}, and can't be the output of the flow too; another name was expected; write for example \
+                 `output = {}`, or leave it out",
+                flow.output
+            ),
+        );
+    }
 }
 
 /// Whether there can be a flow of this `impl` at all. Without a type of its own there is nothing to implement the traits for.
@@ -27,7 +59,7 @@ pub(crate) fn is_possible(source: &FlowImpl, errors: &mut Errors) -> bool {
     if let Some((_, token)) = &source.of_trait {
         errors.on(
             token,
-            "`#[flow]` goes on an inherent `impl`, not on a trait implementation",
+            "`#[flow]` goes on an inherent `impl`, not on a trait implementation; write `impl MyFlow { .. }` for the steps",
         );
         return false;
     }
@@ -61,13 +93,21 @@ fn generics(source: &FlowImpl, errors: &mut Errors) {
 fn steps(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     let mut has_unreadable = false;
     for item in &source.items {
-        let Item::Unreadable { name, tokens } = item else {
+        let Item::Unreadable {
+            tokens,
+            is_function,
+            ..
+        } = item
+        else {
             continue;
         };
         has_unreadable = true;
-        if name.is_none() {
+        if !is_function {
             let first: TokenStream = tokens.clone().into_iter().take(1).collect();
-            errors.on(first, "`#[step]` marks an `async fn`");
+            errors.on(
+                first,
+                "`#[step]` marks an `async fn`, which this is not; remove the attribute",
+            );
         }
     }
     if flow.steps.is_empty() && !has_unreadable {

@@ -25,7 +25,7 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
         Mistake::ImplTrait(tokens) => {
             return errors.on(
                 tokens,
-                "a step's parameters need concrete types: their values are read back from JSON",
+                "a step's parameters need concrete types: their values are read back from JSON; name the type",
             );
         }
         Mistake::MutableReference(tokens) => {
@@ -57,7 +57,9 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
             );
         }
         Mistake::Unknown => unknown(flow, step, key),
-        Mistake::Twice => format!("`{key}` is taken twice by `{name}`"),
+        Mistake::Twice => format!(
+            "`{key}` is taken twice by `{name}`; each value is taken once; remove one of the parameters"
+        ),
         Mistake::ItemOfSingleStep => format!(
             "`item` is one element of a list, but `{name}` is not a map step\n\nhelp: add `map = step` to its `#[step(..)]`, or take the \
              whole output by naming the step"

@@ -14,7 +14,7 @@ pub(super) fn check(step: &Step<'_>, errors: &mut Errors) {
     for attr in step.cfgs() {
         errors.on(
             attr,
-            "a step can't be conditional: every build of a flow must have the same steps",
+            "a step can't be conditional: every build of a flow must have the same steps; remove the attribute, or put it on statements of the body",
         );
     }
     for input in &sig.inputs {
@@ -34,7 +34,10 @@ fn qualifiers(step: &Step<'_>, sig: &Signature, errors: &mut Errors) {
     if sig.asyncness.is_none() {
         errors.at(
             sig.fn_token.span,
-            format!("step `{}` must be an `async fn`", step.name),
+            format!(
+                "step `{0}` must be an `async fn`; write `async fn {0}`",
+                step.ident
+            ),
         );
     }
     if let Safety::Unsafe(token) = &sig.safety {
@@ -65,7 +68,7 @@ fn generics(sig: &Signature, errors: &mut Errors) {
     } else {
         errors.on(
             params,
-            "a step can't be generic: its input and output are stored as JSON, so their types must be known",
+            "a step can't be generic: its input and output are stored as JSON, so their types must be known; write them out",
         );
     }
 }
@@ -98,10 +101,10 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
             for part in parts {
                 let message = match part.kind {
                     UnstorableKind::Borrowed => {
-                        "a step's output must own its data: it is stored as JSON when the step completes"
+                        "a step's output must own its data: it is stored as JSON when the step completes; write for example `String` for `&str`"
                     }
                     UnstorableKind::ImplTrait => {
-                        "a step's output needs a concrete type: its dependents read it back from JSON"
+                        "a step's output needs a concrete type: its dependents read it back from JSON; name the type"
                     }
                     // rustc has its own error for a `_` in a signature.
                     UnstorableKind::Inferred => continue,

@@ -17,16 +17,26 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
     let of_trait = of_trait.as_ref().map(|(name, token)| quote!(#name #token));
     let where_clause = &generics.where_clause;
     let quiet = is_wrong.then(|| quote!(#[allow(unused, dead_code, clippy::all)]));
-    let items = items.iter().map(|item| match item {
-        Item::Step(step) => function(step),
-        Item::Unreadable { tokens, .. } | Item::Other(tokens) => tokens.clone(),
+    let readable = items.iter().filter_map(|item| match item {
+        Item::Step(step) => Some(function(step)),
+        Item::Other(tokens) => Some(tokens.clone()),
+        Item::Unreadable { .. } => None,
+    });
+    // rustc drops what stands behind a syntax error in a block: so that one takes nothing else with it, it gets one of its own.
+    let unreadable = items.iter().filter_map(|item| match item {
+        Item::Unreadable { tokens, .. } => Some(quote! {
+            #quiet
+            impl #generics #of_trait #self_ty #where_clause { #tokens }
+        }),
+        Item::Step(_) | Item::Other(_) => None,
     });
     quote! {
         #(#attrs)*
         #quiet
         impl #generics #of_trait #self_ty #where_clause {
-            #(#items)*
+            #(#readable)*
         }
+        #(#unreadable)*
     }
 }
 

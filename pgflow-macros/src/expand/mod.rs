@@ -24,7 +24,7 @@ mod tests;
 
 pub(crate) use item::user_item;
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
 use crate::{
@@ -35,17 +35,20 @@ use crate::{
 /// All that stands beside the user's `impl`.
 pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
     let step_enum = step_enum::item(flow);
+    if flow.is_generic {
+        return generic(flow, &step_enum);
+    }
     let output = output::item(flow);
-    let cycles = cycles.iter().map(|cycle| cycle::evaluation(flow, cycle));
+    let cycles = cycles.iter().map(|cycle| cycle::check(flow, cycle));
     let krate = &flow.krate;
     let mentions = mentions::function(flow);
     let input_codecs = codec::of_input(flow);
     let steps = flow.emitted().map(|(index, step)| {
         let codecs = codec::of_step(flow, index, step);
-        let takes = takes::checks(flow, step);
         let runner = runner::function(flow, step);
-        quote!(#codecs #takes #runner)
+        quote!(#codecs #runner)
     });
+    let takes = takes::checks(flow);
     let step_id = step_enum::step_id(flow);
     let implementation = implementation(flow);
     quote! {
@@ -57,13 +60,25 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
         )]
         const _: () = {
             use #krate::__private as __p;
-            struct __Takes;
             #mentions
             #(#cycles)*
             #input_codecs
+            #takes
             #(#steps)*
             #step_id
             #implementation
+        };
+    }
+}
+
+/// Only the enum: all else would need the parameters.
+fn generic(flow: &Flow<'_>, step_enum: &TokenStream) -> TokenStream {
+    let (krate, step_id) = (&flow.krate, step_enum::step_id(flow));
+    quote! {
+        #step_enum
+        const _: () = {
+            use #krate::__private as __p;
+            #step_id
         };
     }
 }
@@ -75,11 +90,9 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
         .input
         .as_ref()
         .map_or_else(|| quote!(()), ToTokens::to_token_stream);
-    // A type that may not be used here, such as a private one, is then shown where it was named.
-    let (first, last) = ends(&input);
-    let (keyword, end) = (quote_spanned!(first=> type), quote_spanned!(last=> ;));
-    let input = quote!(#keyword Input = #input #end);
+    let input = associated_type("Input", &input);
     let state = state_type(flow);
+    let state_item = associated_type("State", &state);
     let (step_enum, output) = (step_enum::path(flow), &flow.output);
     let queues = if flow.args.with_step_queues {
         quote!(__p::QueuePerStep)
@@ -94,7 +107,7 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
         impl __p::Flow for #self_ty {
             #input
             type Output = #output;
-            type State = #state;
+            #state_item
             type Step = #step_enum;
             type Queues = #queues;
             const DEFINITION: &'static __p::FlowDefinition<'static> = &#definition;
@@ -104,6 +117,14 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
             }
         }
     }
+}
+
+/// `type name = ty;`. A type that may not be used here, such as a private one, is then shown where it was named.
+fn associated_type(name: &str, ty: &TokenStream) -> TokenStream {
+    let (first, last) = ends(ty);
+    let (keyword, end) = (quote_spanned!(first=> type), quote_spanned!(last=> ;));
+    let name = Ident::new(name, Span::call_site());
+    quote!(#keyword #name = #ty #end)
 }
 
 fn state_type(flow: &Flow<'_>) -> TokenStream {

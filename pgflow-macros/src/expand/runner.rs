@@ -8,7 +8,7 @@ use super::{
     codec,
     element::{self, Element},
     name_for,
-    span::{self, call_at, lead, private},
+    span::{self, call_at, lead, method_at, private},
     state_type, takes,
 };
 use crate::model::{
@@ -188,17 +188,11 @@ impl Argument {
             Some(Element::Projected { list, at }) => {
                 // Every token at `map = ..`, so that "not a list" is one error there.
                 let list = respan(list.to_token_stream(), at);
-                let ty = respan(ty.to_token_stream(), at);
                 let place = respan(quote!(_), at);
                 let decode = call_at(&place, private(flow, "item_of"), &list, quote!(__task));
                 Self {
                     decode: quote!(let mut #slot = #decode?;),
-                    value: call_at(
-                        &place,
-                        private(flow, "item"),
-                        &quote!(#ty, #list),
-                        quote!(&mut #slot),
-                    ),
+                    value: method_at(ty, slot, "take_item"),
                 }
             }
         }

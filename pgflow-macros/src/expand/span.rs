@@ -26,6 +26,16 @@ pub(super) fn call_at(
     quote!(#path::<#generics #close #args)
 }
 
+/// `(receiver).method::<ty>()`, which rustc locates at the type in the same way.
+pub(super) fn method_at(ty: &impl ToTokens, receiver: &Ident, method: &str) -> TokenStream {
+    let (first, last) = ends(ty);
+    let mut receiver = Group::new(Delimiter::Parenthesis, receiver.to_token_stream());
+    receiver.set_span(first);
+    let method = Ident::new(method, Span::call_site());
+    let close = quote_spanned!(last=> >());
+    quote!(#receiver.#method::<#ty #close)
+}
+
 /// A function of the facade's hidden module.
 pub(super) fn private(flow: &Flow<'_>, name: &str) -> TokenStream {
     let krate = &flow.krate;

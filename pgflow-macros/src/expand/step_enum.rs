@@ -1,8 +1,7 @@
 //! The enum of steps.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
-
 use syn::ext::IdentExt;
 
 use crate::{
@@ -15,19 +14,25 @@ use crate::{
 /// It stands in a module of its own so that a second flow with the same `step_enum` is one error, of the name. Next to it the
 /// derives would each be one more: they would all be of the first enum.
 pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
-    let (name, doc) = (
+    let (name, shown, doc) = (
+        own_name(flow),
         &flow.step_enum,
         format!(" The steps of [`{}`].", flow.ident),
     );
+    let import = if name == *shown {
+        quote!(#name)
+    } else {
+        quote!(#name as #shown)
+    };
+    let module = module(flow);
     let variants = flow.emitted().map(|(_, step)| {
         let (variant, docs, place) = (&step.variant, step.docs(), place(flow, step));
         let gap = step.docs().next().map(|_| quote!(#[doc = ""]));
         quote!(#(#docs)* #gap #[doc = #place] #variant)
     });
-    let module = module(flow);
     quote! {
         #[allow(unreachable_pub)]
-        pub use #module::#name;
+        pub use #module::#import;
         mod #module {
             // For links in the documentation.
             #[allow(unused_imports)]
@@ -44,11 +49,19 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
 
 /// The path of the enum.
 pub(super) fn path(flow: &Flow<'_>) -> TokenStream {
-    let (module, name) = (module(flow), &flow.step_enum);
+    let (module, name) = (module(flow), own_name(flow));
     quote!(#module::#name)
 }
 
-/// Its name is a part of the enum's in messages of rustc.
+/// The name in messages of rustc, which can't tell one `Step` from another: they would call it by its hidden module.
+fn own_name(flow: &Flow<'_>) -> Ident {
+    if flow.args.step_enum.is_some() {
+        flow.step_enum.clone()
+    } else {
+        format_ident!("{}Step", flow.ident.unraw(), span = Span::call_site())
+    }
+}
+
 fn module(flow: &Flow<'_>) -> Ident {
     let flow = names::slug(&flow.ident.unraw().to_string());
     format_ident!("steps_of_{flow}")

@@ -14,12 +14,19 @@ use crate::model::{
     types::{ends, is_option},
 };
 
-pub(super) fn checks(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
-    let checks = step
-        .params
-        .iter()
-        .filter_map(|param| check(flow, step, param));
-    checks.map(|check| check.tokens()).collect()
+pub(super) fn checks(flow: &Flow<'_>) -> TokenStream {
+    let steps = flow.emitted().map(|(_, step)| step);
+    let checks: Vec<Check> = steps
+        .flat_map(|step| step.params.iter().map(move |param| (step, param)))
+        .filter_map(|(step, param)| check(flow, step, param))
+        .collect();
+    let traits = checks.iter().map(Check::trait_with_text);
+    let functions = checks.iter().map(Check::function);
+    quote! {
+        #(#traits)*
+        struct __Takes;
+        impl __Takes { #(#functions)* }
+    }
 }
 
 /// The function that checks a parameter.
@@ -166,13 +173,9 @@ fn dependency_text(
 }
 
 impl Check {
-    fn tokens(&self) -> TokenStream {
+    fn trait_with_text(&self) -> TokenStream {
         let Self {
-            name,
-            slot,
-            ty,
-            text,
-            ..
+            name, slot, text, ..
         } = self;
         let Text {
             message,
@@ -180,28 +183,26 @@ impl Check {
             note,
         } = text;
         let note = note.as_ref().map(|note| quote!(, note = #note));
+        quote! {
+            #[diagnostic::on_unimplemented(message = #message, label = #label #note)]
+            trait #name<'s, Out>: __p::FromSlot<'s, __p::#slot<Out>> {}
+            #[diagnostic::do_not_recommend]
+            impl<'s, Out, P: __p::FromSlot<'s, __p::#slot<Out>>> #name<'s, Out> for P {}
+        }
+    }
+
+    fn function(&self) -> TokenStream {
+        let Self { name, slot, ty, .. } = self;
         // The bound begins and ends at the origin; the function's name stands on the same line, or rustc would show its line too.
         let (first, last) = ends(&self.origin);
         let (binder, close) = (quote_spanned!(first=> for<>), quote_spanned!(last=> >));
         let function = Ident::new(&name.to_string(), self.beside_origin);
         quote! {
-            #[diagnostic::on_unimplemented(message = #message, label = #label #note)]
-            trait #name<'s, Out>: Sized {
-                fn take(slot: &'s mut __p::#slot<Out>) -> Self;
-            }
-            #[diagnostic::do_not_recommend]
-            impl<'s, Out, P: __p::FromSlot<'s, __p::#slot<Out>>> #name<'s, Out> for P {
-                fn take(slot: &'s mut __p::#slot<Out>) -> P {
-                    P::from_slot(slot)
-                }
-            }
-            impl __Takes {
-                fn #function<'s, P>(slot: &'s mut __p::#slot<#ty>) -> P
-                where
-                    P: #binder #name<'s, #ty #close
-                {
-                    P::take(slot)
-                }
+            fn #function<'s, P>(slot: &'s mut __p::#slot<#ty>) -> P
+            where
+                P: #binder #name<'s, #ty #close
+            {
+                P::from_slot(slot)
             }
         }
     }

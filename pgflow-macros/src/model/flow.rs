@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pgflow_definition::{graph, skip};
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{LitStr, Type, ext::IdentExt, spanned::Spanned};
 
 use super::{Edge, Link, MapOver, Step, param::Scope, types};
@@ -24,6 +24,9 @@ pub(crate) struct Flow<'s> {
     pub(crate) slug: String,
     pub(crate) step_enum: Ident,
     pub(crate) output: Ident,
+    pub(crate) clash: Clash,
+    /// Whether the `impl` has parameters. That is a mistake; of such a flow there is only the enum of steps.
+    pub(crate) is_generic: bool,
     /// The path of the facade crate.
     pub(crate) krate: TokenStream,
     /// In the order in which they are written.
@@ -32,6 +35,13 @@ pub(crate) struct Flow<'s> {
     pub(crate) order: Vec<usize>,
     /// By index of the step.
     pub(crate) skips: Vec<Skips>,
+}
+
+/// Names that were chosen, or are the default, and stand for something else already; other ones are used instead.
+#[derive(Default)]
+pub(crate) struct Clash {
+    pub(crate) step_enum: Option<Ident>,
+    pub(crate) output: Option<Ident>,
 }
 
 /// Who does without a step's output.
@@ -65,20 +75,16 @@ impl<'s> Flow<'s> {
         bind(&mut steps, args, &self_ty, &unreadable);
 
         let outside = |ty: &Option<Type>| ty.as_ref().map(|ty| types::without_self(ty, &self_ty));
-        let default_name = |name: &str| Ident::new(name, Span::call_site());
+        let (step_enum, output, clash) = type_names(args, &ident);
         Self {
             slug: args
                 .slug
                 .as_ref()
                 .map_or_else(|| names::slug(&name), LitStr::value),
-            step_enum: args
-                .step_enum
-                .clone()
-                .unwrap_or_else(|| default_name("Step")),
-            output: args
-                .output
-                .clone()
-                .unwrap_or_else(|| default_name(&format!("{name}Output"))),
+            step_enum,
+            output,
+            clash,
+            is_generic: !source.generics.params.is_empty(),
             krate: args
                 .krate
                 .as_ref()
@@ -142,6 +148,29 @@ impl<'s> Flow<'s> {
             None => ok.to_token_stream(),
         })
     }
+}
+
+/// The enum of steps, and the output struct.
+fn type_names(args: &FlowArgs, flow: &Ident) -> (Ident, Ident, Clash) {
+    let named = |what: &str| format_ident!("{}{what}", flow.unraw(), span = Span::call_site());
+    let mut clash = Clash::default();
+    let mut step_enum = args
+        .step_enum
+        .clone()
+        .unwrap_or_else(|| Ident::new("Step", flow.span()));
+    if step_enum == *flow {
+        clash.step_enum = Some(step_enum);
+        step_enum = named("Step");
+    }
+    if args.step_enum.is_none() {
+        step_enum.set_span(Span::call_site());
+    }
+    let mut output = args.output.clone().unwrap_or_else(|| named("Output"));
+    if output == *flow || output == step_enum {
+        clash.output = Some(output);
+        output = named("Output");
+    }
+    (step_enum, output, clash)
 }
 
 fn type_name(self_ty: &Type) -> Ident {

@@ -16,6 +16,8 @@ use crate::{
 pub(super) struct Syntax {
     pub(super) attribute: &'static str,
     pub(super) keys: &'static [&'static str],
+    /// The other attribute, and what that one takes.
+    pub(super) other: (&'static str, &'static [&'static str]),
 }
 
 /// Reads every argument. After a mistake it goes on at the next comma, so that each one is found.
@@ -58,6 +60,7 @@ fn one(
     let Syntax {
         attribute,
         keys: known,
+        other: (other, others),
     } = *syntax;
     let key = input.call(Ident::parse_any).map_err(|error| {
         syn::Error::new(
@@ -67,8 +70,12 @@ fn one(
     })?;
     let name = key.unraw().to_string();
     if !known.contains(&name.as_str()) {
-        let help = did_you_mean(&name, known.iter().copied())
-            .unwrap_or_else(|| format!("the arguments are: {}", quoted(known.iter().copied())));
+        let help = if others.contains(&name.as_str()) {
+            format!("`{name}` is an argument of `{other}`")
+        } else {
+            did_you_mean(&name, known.iter().copied())
+                .unwrap_or_else(|| format!("the arguments are: {}", quoted(known.iter().copied())))
+        };
         return Err(syn::Error::new(
             key.span(),
             format!("`{attribute}` has no argument `{name}`\n\nhelp: {help}"),
@@ -77,7 +84,7 @@ fn one(
     if keys.contains(&key) {
         return Err(syn::Error::new(
             key.span(),
-            format!("`{name}` is given twice"),
+            format!("`{name}` is given twice; each argument is given once; remove one"),
         ));
     }
     keys.push(key.clone());

@@ -10,7 +10,7 @@ use syn::{
 
 use super::{
     arguments::{self, Syntax},
-    value,
+    step_args, type_value, value,
 };
 use crate::errors::Errors;
 
@@ -35,26 +35,29 @@ pub(crate) struct FlowArgs {
 
 const SYNTAX: Syntax = Syntax {
     attribute: "#[flow]",
-    keys: &[
-        "input",
-        "state",
-        "slug",
-        "with_step_queues",
-        "step_enum",
-        "output",
-        "output_derive",
-        "crate",
-        "max_attempts",
-        "base_delay",
-        "timeout",
-    ],
+    other: ("#[step]", step_args::KEYS),
+    keys: KEYS,
 };
+
+pub(super) const KEYS: &[&str] = &[
+    "input",
+    "state",
+    "slug",
+    "with_step_queues",
+    "step_enum",
+    "output",
+    "output_derive",
+    "crate",
+    "max_attempts",
+    "base_delay",
+    "timeout",
+];
 
 impl FlowArgs {
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut args = Self::default();
-        let keys = arguments::each(tokens, &SYNTAX, errors, |key, input, _| {
-            args.read(key, input)
+        let keys = arguments::each(tokens, &SYNTAX, errors, |key, input, errors| {
+            args.read(key, input, errors)
         });
         args.keys = keys;
         args
@@ -64,15 +67,20 @@ impl FlowArgs {
         self.keys.iter().any(|given| given == key)
     }
 
-    fn read(&mut self, key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+    fn read(
+        &mut self,
+        key: &Ident,
+        input: ParseStream<'_>,
+        errors: &mut Errors,
+    ) -> syn::Result<()> {
         match key.unraw().to_string().as_str() {
             "input" => {
                 self.input_equals = Some(value::equals(key, input, "Type")?);
-                self.input = Some(input.parse()?);
+                self.input = type_value::input(input, errors)?;
             }
             "state" => {
                 value::equals(key, input, "Type")?;
-                self.state = Some(input.parse()?);
+                self.state = type_value::state(input, errors)?;
             }
             "slug" => self.slug = Some(value::slug(key, input, "my_flow_v2")?),
             "with_step_queues" => {

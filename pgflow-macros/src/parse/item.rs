@@ -24,8 +24,9 @@ pub(crate) enum Item {
     Step(Box<StepFn>),
     /// Marked `#[step]`, but not a function that can be read.
     Unreadable {
-        /// The function's name, when there is one: rustc then reports the syntax error.
         name: Option<Ident>,
+        /// Whether it is a function: then rustc reports the syntax error.
+        is_function: bool,
         tokens: TokenStream,
     },
     Other(TokenStream),
@@ -126,6 +127,7 @@ fn item(input: ParseStream<'_>) -> syn::Result<Item> {
     let rest = raw_item(input)?;
     Ok(Item::Unreadable {
         name: function_name(&rest),
+        is_function: fn_token(&rest).is_some(),
         tokens: quote!(#(#attrs)* #rest),
     })
 }
@@ -158,10 +160,15 @@ fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     Ok(tokens)
 }
 
-fn function_name(tokens: &TokenStream) -> Option<Ident> {
+/// What follows the `fn`, if there is one.
+fn fn_token(tokens: &TokenStream) -> Option<impl Iterator<Item = TokenTree> + use<>> {
     let mut tokens = tokens.clone().into_iter();
-    tokens.find(|token| matches!(token, TokenTree::Ident(ident) if ident == "fn"))?;
-    match tokens.next()? {
+    let is_fn = |token: &TokenTree| matches!(token, TokenTree::Ident(ident) if ident == "fn");
+    tokens.find(is_fn).map(|_| tokens)
+}
+
+fn function_name(tokens: &TokenStream) -> Option<Ident> {
+    match fn_token(tokens)?.next()? {
         TokenTree::Ident(name) => Some(name),
         _ => None,
     }

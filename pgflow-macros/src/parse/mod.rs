@@ -11,6 +11,7 @@ mod step_args;
 mod step_fn;
 #[cfg(test)]
 mod tests;
+mod type_value;
 mod value;
 
 pub(crate) use flow_args::FlowArgs;

@@ -73,7 +73,10 @@ fn entries(object: TokenStream) -> syn::Result<Vec<Entry>> {
     while let Some(token) = tokens.next() {
         let (key, at) = (key(&token)?, token.span());
         if entries.iter().any(|other| other.key == key) {
-            return Err(syn::Error::new(at, format!("key `{key}` is given twice")));
+            return Err(syn::Error::new(
+                at,
+                format!("key `{key}` is given twice; each key is given once; remove one"),
+            ));
         }
         colon(&mut tokens, &key, at)?;
         let value = value(&mut tokens, at)?;

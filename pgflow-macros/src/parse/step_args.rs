@@ -6,6 +6,7 @@ use syn::{Attribute, LitStr, Meta, ext::IdentExt, parse::ParseStream, token::Bra
 
 use super::{
     arguments::{self, Syntax},
+    flow_args,
     pattern::Pattern,
     value,
 };
@@ -31,20 +32,23 @@ pub(crate) struct StepArgs {
 
 const SYNTAX: Syntax = Syntax {
     attribute: "#[step]",
-    keys: &[
-        "slug",
-        "depends_on",
-        "map",
-        "max_attempts",
-        "base_delay",
-        "timeout",
-        "start_delay",
-        "if",
-        "if_not",
-        "when_unmet",
-        "when_exhausted",
-    ],
+    other: ("#[flow(..)]", flow_args::KEYS),
+    keys: KEYS,
 };
+
+pub(super) const KEYS: &[&str] = &[
+    "slug",
+    "depends_on",
+    "map",
+    "max_attempts",
+    "base_delay",
+    "timeout",
+    "start_delay",
+    "if",
+    "if_not",
+    "when_unmet",
+    "when_exhausted",
+];
 
 impl StepArgs {
     pub(super) fn parse(attr: &Attribute, errors: &mut Errors) -> Self {

@@ -96,7 +96,7 @@ fn reading_goes_on_after_a_mistake() {
     assert_eq!(
         mistakes,
         [
-            "`max_attempts` counts attempts, the first one included; it must be at least 1",
+            "`max_attempts` counts attempts, the first one included; it must be at least 1; write 1 for a single attempt",
             "`#[flow]` has no argument `timout`\n\nhelp: did you mean `timeout`?",
             "`slug` needs a value; write `slug = \"my_flow_v2\"`",
         ]
@@ -111,19 +111,19 @@ fn bounds_are_those_of_the_definition() {
     for (tokens, mistake) in [
         (
             quote!(timeout = "2s"),
-            "`timeout` must be at least 3 seconds",
+            "`timeout` must be at least 3 seconds; raise it, or leave it out",
         ),
         (
             quote!(base_delay = "0s"),
-            "`base_delay` must be at least 1 second",
+            "`base_delay` must be at least 1 second; raise it, or leave it out",
         ),
         (
             quote!(max_attempts = 2147483648),
-            "`max_attempts` is too large; the limit is 2147483647",
+            "`max_attempts` is too large; the most is 2147483647; lower it",
         ),
         (
             quote!(max_attempts = 99999999999999999999),
-            "`max_attempts` is too large; the limit is 2147483647",
+            "`max_attempts` is too large; the most is 2147483647; lower it",
         ),
     ] {
         let (args, mistakes) = step(&tokens);

@@ -63,8 +63,7 @@ pub(super) fn type_name(key: &Ident, input: ParseStream<'_>, example: &str) -> s
     })
 }
 
-const ATTEMPTS: &str =
-    "`max_attempts` counts attempts, the first one included; it must be at least 1";
+const ATTEMPTS: &str = "`max_attempts` counts attempts, the first one included; it must be at least 1; write 1 for a single attempt";
 
 pub(super) fn attempts(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> {
     equals(key, input, "3")?;
@@ -86,7 +85,7 @@ pub(super) fn attempts(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> 
             let message = match problem {
                 OptionProblem::TooSmall => ATTEMPTS.to_owned(),
                 OptionProblem::TooLarge => {
-                    format!("`{key}` is too large; the limit is {MAX_OPTION}")
+                    format!("`{key}` is too large; the most is {MAX_OPTION}; lower it")
                 }
             };
             syn::Error::new(literal.span(), message)
@@ -111,14 +110,14 @@ pub(super) fn duration(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> 
         )
     })?;
     option.check(seconds).map(|()| seconds).map_err(|problem| {
-        let (bound, limit) = match problem {
-            OptionProblem::TooSmall => ("least", option.minimum()),
-            OptionProblem::TooLarge => ("most", MAX_OPTION),
+        let (bound, limit, fix) = match problem {
+            OptionProblem::TooSmall => ("least", option.minimum(), "raise it"),
+            OptionProblem::TooLarge => ("most", MAX_OPTION, "lower it"),
         };
         let plural = if limit == 1 { "" } else { "s" };
         syn::Error::new(
             literal.span(),
-            format!("`{key}` must be at {bound} {limit} second{plural}"),
+            format!("`{key}` must be at {bound} {limit} second{plural}; {fix}, or leave it out"),
         )
     })
 }
@@ -218,7 +217,7 @@ pub(super) fn step_names(
                 break;
             }
             list.parse::<Token![,]>().map_err(|error| {
-                syn::Error::new(error.span(), "expected `,` between step names")
+                syn::Error::new(error.span(), "expected `,` between the names of steps")
             })?;
         }
         Ok(names)

@@ -1,18 +1,11 @@
 //! From stored JSON to a value, and what to say when it does not fit.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Write as _},
-};
+use std::{collections::BTreeMap, fmt};
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use serde_path_to_error::{Path, Segment};
 
-use super::redact;
-
-/// Keys in a path are cut at this length: they come from the data.
-const MAX_KEY: usize = 64;
+use super::{place::path_at, redact};
 
 /// Stored JSON does not have the type that the code expects.
 ///
@@ -79,10 +72,11 @@ impl fmt::Display for Misfit {
 }
 
 /// Reads a value.
-///
-/// Tracking the path costs an allocation per key, so it happens in a second pass, and only for a text that does not fit.
 pub(crate) fn decode<T: DeserializeOwned>(json: &RawValue) -> Result<T, Misfit> {
-    serde_json::from_str(json.get()).or_else(|_| locate(json))
+    match serde_json::from_str(json.get()) {
+        Ok(value) => Ok(value),
+        Err(error) => Err(misfit(json, &error)),
+    }
 }
 
 /// Reads the keys of an object and leaves its values as they are.
@@ -96,39 +90,15 @@ pub(crate) fn decode_object(json: &RawValue) -> Result<BTreeMap<&str, &RawValue>
 }
 
 #[cold]
-fn locate<T: DeserializeOwned>(json: &RawValue) -> Result<T, Misfit> {
-    let mut source = serde_json::Deserializer::from_str(json.get());
-    serde_path_to_error::deserialize(&mut source).map_err(|error| Misfit {
-        path: path(error.path(), error.inner()),
-        problem: redact::problem(error.inner()),
-    })
-}
-
-fn path(path: &Path, error: &serde_json::Error) -> String {
-    let mut segments: Vec<&Segment> = path.iter().collect();
-    // The last segment of an unknown variant is the text that was read.
-    if redact::is_unknown_variant(error) && matches!(segments.last(), Some(Segment::Enum { .. })) {
-        segments.pop();
+fn misfit(json: &RawValue, error: &serde_json::Error) -> Misfit {
+    Misfit {
+        path: path_at(json.get(), error.line(), error.column()),
+        problem: redact::problem(error),
     }
-    let mut text = String::new();
-    for segment in segments {
-        // Writing to a string does not fail.
-        let _ = match segment {
-            Segment::Seq { index } => write!(text, "[{index}]"),
-            Segment::Map { key: name } | Segment::Enum { variant: name } => {
-                let dot = if text.is_empty() { "" } else { "." };
-                write!(text, "{dot}{}", &name[..name.floor_char_boundary(MAX_KEY)])
-            }
-            Segment::Unknown => write!(text, ".?"),
-        };
-    }
-    text
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde::Deserialize;
 
     use super::*;
@@ -193,13 +163,33 @@ mod tests {
     }
 
     #[test]
-    fn a_long_key_is_cut() {
-        let json = format!(r#"{{"{}":"hunter2"}}"#, "é".repeat(100));
-        let text = problem::<BTreeMap<String, bool>>(&json);
-        assert!(
-            text.contains(&format!("`{}`", "é".repeat(MAX_KEY / 2))),
-            "{text}"
-        );
+    fn what_a_type_misses_or_refuses_lies_where_it_is_read() {
+        for (json, place) in [
+            (
+                r#"[{"name":"a","size":1,"kind":"library"},{"name":"a"}]"#,
+                "at `[1]`: missing field `size`",
+            ),
+            (
+                r#"[{"name":"a","size":300000000000,"kind":"library"}]"#,
+                "at `[0].size`: invalid value",
+            ),
+            (
+                r#"[{"name":"a","size":null,"kind":"library"}]"#,
+                "at `[0].size`: invalid type (null)",
+            ),
+            (
+                r#"[{"name":["hunter2"],"size":1}]"#,
+                "at `[0].name`: invalid type (an array)",
+            ),
+            (
+                r#"[{"name":"a","size":1,"kind":{"git":{}}}]"#,
+                "at `[0].kind.git`: missing field `url`",
+            ),
+            (r#"[1]"#, "at `[0]`: invalid type (an integer)"),
+        ] {
+            let text = problem::<Vec<Package>>(json);
+            assert!(text.starts_with(&format!("input: {place}")), "{text}");
+        }
     }
 
     #[test]

@@ -19,7 +19,13 @@ pub enum EncodeError {
 }
 
 pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, EncodeError> {
-    let json = to_raw_value(value).map_err(EncodeError::Serialize)?;
+    checked(to_raw_value(value))
+}
+
+fn checked(
+    encoded: Result<Box<RawValue>, serde_json::Error>,
+) -> Result<Box<RawValue>, EncodeError> {
+    let json = encoded.map_err(EncodeError::Serialize)?;
     if contains_nul(json.get()) {
         return Err(EncodeError::Nul);
     }

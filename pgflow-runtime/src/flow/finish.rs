@@ -4,7 +4,7 @@ use std::future::Future;
 
 use serde_json::value::RawValue;
 
-use super::{BoxFuture, StepError, stored::Codec};
+use super::{BoxFuture, EncodeError, StepError, stored::Codec};
 
 /// The types that can stand for the error of a step.
 #[diagnostic::on_unimplemented(
@@ -50,10 +50,19 @@ where
     R: StepReturn<T, E>,
     E: StepFailure,
 {
-    let output = returned.into_result().map_err(E::into_step_error)?;
-    (codec.encode)(&output).map_err(|error| {
-        StepError::permanent(format!("the step's output can't be stored: {error}"))
-    })
+    // Without closures, each of which the compiler would build once for each step.
+    match returned.into_result() {
+        Err(error) => Err(error.into_step_error()),
+        Ok(output) => match (codec.encode)(&output) {
+            Ok(json) => Ok(json),
+            Err(error) => Err(unstorable(&error)),
+        },
+    }
+}
+
+#[cold]
+fn unstorable(error: &EncodeError) -> StepError {
+    StepError::permanent(format!("the step's output can't be stored: {error}"))
 }
 
 /// Boxes the user's future: the one place where it must be `Send`.

@@ -28,15 +28,30 @@ impl<'a> Outputs<'a> {
     /// The output of a leaf step that can't be skipped.
     #[doc(hidden)]
     pub fn required<T>(&self, slug: &str, codec: &Codec<T>) -> Result<T, DecodeError> {
-        self.optional(slug, codec)?
-            .ok_or_else(|| error(slug, Misfit::absent()))
+        match self.0.get(slug) {
+            Some(json) => read(slug, json, codec),
+            None => Err(error(slug, Misfit::absent())),
+        }
     }
 
     /// The output of a leaf step, if it was not skipped.
     #[doc(hidden)]
     pub fn optional<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Option<T>, DecodeError> {
-        let read = |json: &&RawValue| (codec.decode)(json).map_err(|misfit| error(slug, misfit));
-        self.0.get(slug).map(read).transpose()
+        match self.0.get(slug) {
+            Some(json) => match read(slug, json, codec) {
+                Ok(output) => Ok(Some(output)),
+                Err(error) => Err(error),
+            },
+            None => Ok(None),
+        }
+    }
+}
+
+// The compiler builds this once for each type, hence no closures.
+fn read<T>(slug: &str, json: &RawValue, codec: &Codec<T>) -> Result<T, DecodeError> {
+    match (codec.decode)(json) {
+        Ok(output) => Ok(output),
+        Err(misfit) => Err(error(slug, misfit)),
     }
 }
 

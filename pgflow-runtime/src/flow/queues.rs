@@ -1,5 +1,7 @@
 //! How a flow's tasks are queued, at the level of types, so that the wrong kind of worker does not compile.
 
+use std::{convert::Infallible, marker::PhantomData};
+
 use pgflow_definition::QueueMode;
 
 use super::Flow;
@@ -80,4 +82,40 @@ impl<F: Flow<State = S>, S> StateOf<F> for S {
     fn into_state(self) -> S {
         self
     }
+}
+
+/// Bound of functions that take a step of flow `F`, as `F::Step: AcceptsStep<S, F>`: `S` is `F::Step`.
+///
+/// It is there for its message; a parameter of type `F::Step` would only say "mismatched types".
+#[diagnostic::on_unimplemented(
+    message = "`{Given}` is not a step of flow `{F}`; a `{Self}` was expected; name one of the steps of `{F}`",
+    label = "not a step of `{F}`"
+)]
+#[doc(hidden)]
+pub trait AcceptsStep<Given, F> {
+    /// The step itself.
+    fn accept(given: Given) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, S> AcceptsStep<S, F> for S {
+    fn accept(given: S) -> S {
+        given
+    }
+}
+
+// With a single implementation, rustc would infer from it what was given, and be back at "mismatched types".
+#[diagnostic::do_not_recommend]
+impl<F, S> AcceptsStep<Nobody<S>, F> for S {
+    fn accept(given: Nobody<S>) -> S {
+        match given.never {}
+    }
+}
+
+/// Has no values.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Nobody<S> {
+    never: Infallible,
+    step: PhantomData<S>,
 }

@@ -45,10 +45,6 @@ pub(super) fn problem(error: &serde_json::Error) -> String {
     }
 }
 
-pub(super) fn is_unknown_variant(error: &serde_json::Error) -> bool {
-    message(error).starts_with(UNKNOWN_VARIANT)
-}
-
 /// The message without the position that `serde_json` appends.
 fn message(error: &serde_json::Error) -> String {
     let text = error.to_string();

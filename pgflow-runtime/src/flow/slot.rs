@@ -3,6 +3,8 @@
 //! A slot belongs to the future of one attempt. A handler takes the value out of it or borrows it, so a parameter taken by
 //! reference costs no copy.
 
+use super::take::TakesItem;
+
 /// Holds a value that is always there.
 #[derive(Debug)]
 pub struct Required<T>(Option<T>);
@@ -13,8 +15,27 @@ impl<T> Required<T> {
     }
 
     fn value(&self) -> &T {
-        self.0.as_ref().expect("a slot is used once")
+        match &self.0 {
+            Some(value) => value,
+            None => used_twice(),
+        }
     }
+
+    /// Fills an `item` parameter whose list type the macro can't see through.
+    // A method, because the element's type is that of the slot then: a source that is no list is not reported a second time here.
+    #[doc(hidden)]
+    pub fn take_item<'s, P>(&'s mut self) -> P
+    where
+        P: TakesItem<'s, T>,
+    {
+        P::take(self)
+    }
+}
+
+// Apart from the type, and from `Option::expect`, which would be built for each type.
+#[cold]
+fn used_twice() -> ! {
+    panic!("a slot is used once")
 }
 
 /// Holds the output of a step that may have been skipped.
@@ -30,7 +51,10 @@ pub trait FromSlot<'s, Slot>: Sized {
 #[diagnostic::do_not_recommend]
 impl<'s, T> FromSlot<'s, Required<T>> for T {
     fn from_slot(slot: &'s mut Required<T>) -> T {
-        slot.0.take().expect("a slot is used once")
+        match slot.0.take() {
+            Some(value) => value,
+            None => used_twice(),
+        }
     }
 }
 

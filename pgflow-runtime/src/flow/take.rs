@@ -3,10 +3,7 @@
 //! Every function has the parameter's type first and is called with it as a generic argument, so that rustc underlines
 //! exactly that type.
 
-use super::{
-    map_source::MapSource,
-    slot::{FromSlot, Required},
-};
+use super::slot::{FromSlot, Required};
 use crate::context::StepContext;
 
 /// The types of an `input` parameter.
@@ -49,15 +46,6 @@ impl<'s, Item, P: FromSlot<'s, Required<Item>>> TakesItem<'s, Item> for P {
     fn take(slot: &'s mut Required<Item>) -> P {
         P::from_slot(slot)
     }
-}
-
-/// Fills an `item` parameter whose list type the macro can't see through.
-pub fn item<'s, P, L>(slot: &'s mut Required<L::Item>) -> P
-where
-    L: MapSource,
-    P: TakesItem<'s, L::Item>,
-{
-    P::take(slot)
 }
 
 /// The types of a `ctx` parameter.

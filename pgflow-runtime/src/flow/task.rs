@@ -33,8 +33,7 @@ impl<'a> Task<'a> {
         ctx: StepContext,
     ) -> Result<Self, StepError> {
         let dependencies = if step.kind == StepKind::Single && !step.depends_on.is_empty() {
-            decode_object(input)
-                .map_err(|misfit| unreadable("the outputs of the dependencies", misfit))?
+            decode_object(input).map_err(|misfit| Source::Dependencies.unreadable(misfit))?
         } else {
             BTreeMap::new()
         };
@@ -55,40 +54,81 @@ impl<'a> Task<'a> {
     /// The flow's input.
     #[doc(hidden)]
     pub fn input<T>(&self, codec: &Codec<T>) -> Result<Required<T>, StepError> {
+        read(Source::FlowInput, self.flow_input()?, codec)
+    }
+
+    /// The element of a map step.
+    #[doc(hidden)]
+    pub fn item<T>(&self, codec: &Codec<T>) -> Result<Required<T>, StepError> {
+        read(Source::Element, self.input, codec)
+    }
+
+    /// The output of a dependency that is always there.
+    #[doc(hidden)]
+    pub fn required<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Required<T>, StepError> {
+        read(Source::Dependency(slug), self.dependency(slug)?, codec)
+    }
+
+    /// The output of a dependency that may have been skipped.
+    #[doc(hidden)]
+    pub fn skippable<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Skippable<T>, StepError> {
+        let Some(json) = self.dependencies.get(slug) else {
+            return Ok(Skippable(None));
+        };
+        match (codec.decode)(json) {
+            Ok(value) => Ok(Skippable(Some(value))),
+            Err(misfit) => Err(Source::Dependency(slug).unreadable(misfit)),
+        }
+    }
+
+    fn flow_input(&self) -> Result<&'a RawValue, StepError> {
         let is_own_input = self.step.kind == StepKind::Single && self.step.depends_on.is_empty();
         let json = if is_own_input {
             Some(self.input)
         } else {
             self.flow_input
         };
-        required("the flow's input", json, codec)
+        json.ok_or_else(|| Source::FlowInput.unreadable(Misfit::absent()))
     }
 
-    /// The element of a map step.
-    #[doc(hidden)]
-    pub fn item<T>(&self, codec: &Codec<T>) -> Result<Required<T>, StepError> {
-        required("the element (`item`)", Some(self.input), codec)
+    fn dependency(&self, slug: &str) -> Result<&'a RawValue, StepError> {
+        let json = self.dependencies.get(slug).copied();
+        json.ok_or_else(|| Source::Dependency(slug).unreadable(Misfit::absent()))
     }
+}
 
-    /// The output of a dependency that is always there.
-    #[doc(hidden)]
-    pub fn required<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Required<T>, StepError> {
-        let what = format!("the output of dependency `{slug}`");
-        required(&what, self.dependencies.get(slug).copied(), codec)
-    }
+/// What a value is read from, in words.
+#[derive(Clone, Copy)]
+enum Source<'s> {
+    FlowInput,
+    Element,
+    Dependency(&'s str),
+    Dependencies,
+}
 
-    /// The output of a dependency that may have been skipped.
-    #[doc(hidden)]
-    pub fn skippable<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Skippable<T>, StepError> {
-        let read = |json: &&RawValue| {
-            (codec.decode)(json)
-                .map_err(|misfit| unreadable(&format!("the output of dependency `{slug}`"), misfit))
+impl Source<'_> {
+    /// The same text would not fit the next time either.
+    #[cold]
+    fn unreadable(self, misfit: Misfit) -> StepError {
+        let what = match self {
+            Self::FlowInput => "the flow's input".to_owned(),
+            Self::Element => "the element (`item`)".to_owned(),
+            Self::Dependency(slug) => format!("the output of dependency `{slug}`"),
+            Self::Dependencies => "the outputs of the dependencies".to_owned(),
         };
-        self.dependencies
-            .get(slug)
-            .map(read)
-            .transpose()
-            .map(Skippable)
+        StepError::permanent(DecodeError::new(what, misfit))
+    }
+}
+
+// The compiler builds this once for each type: all that does not depend on the type is elsewhere, and a closure would be one more function.
+fn read<T>(
+    source: Source<'_>,
+    json: &RawValue,
+    codec: &Codec<T>,
+) -> Result<Required<T>, StepError> {
+    match (codec.decode)(json) {
+        Ok(value) => Ok(Required::new(value)),
+        Err(misfit) => Err(source.unreadable(misfit)),
     }
 }
 
@@ -100,22 +140,6 @@ where
     L::Item: Stored,
 {
     task.item(&codec())
-}
-
-fn required<T>(
-    what: &str,
-    json: Option<&RawValue>,
-    codec: &Codec<T>,
-) -> Result<Required<T>, StepError> {
-    json.ok_or_else(Misfit::absent)
-        .and_then(|json| (codec.decode)(json))
-        .map(Required::new)
-        .map_err(|misfit| unreadable(what, misfit))
-}
-
-/// The same text would not fit the next time either.
-fn unreadable(what: &str, misfit: Misfit) -> StepError {
-    StepError::permanent(DecodeError::new(what, misfit))
 }
 
 #[cfg(test)]

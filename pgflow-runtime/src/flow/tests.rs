@@ -5,7 +5,6 @@ use std::time::Duration;
 use pgflow_macros::flow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sqlx::postgres::PgPoolOptions;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -27,9 +26,8 @@ pub(super) fn context() -> StepContext {
         enqueued_at: chrono::Utc::now(),
         deadline: Instant::now() + Duration::from_mins(1),
         cancelled: CancellationToken::new(),
-        pool: PgPoolOptions::new()
-            .connect_lazy("postgres://unused")
-            .expect("a valid URL"),
+        pool: None,
+        flow_input: None,
     })
 }
 

@@ -11,6 +11,7 @@ use super::{
     report::{AppliedMigration, MigrateReport},
     session,
     source::{Source, digest},
+    unnamed,
 };
 
 /// Creates the schema and the two tables of the bookkeeping.
@@ -101,19 +102,21 @@ async fn apply(
                 source,
             })
         })?;
-    sqlx::query("insert into pgflow.schema_migrations (version, name, digest) values ($1, $2, $3)")
-        .bind(version)
-        .bind(name)
-        .bind(digest(sql))
-        .execute(transaction)
-        .await
-        .map_err(MigrateError::doing("recording a migration"))?;
+    unnamed::query(
+        "insert into pgflow.schema_migrations (version, name, digest) values ($1, $2, $3)",
+    )
+    .bind(version)
+    .bind(name)
+    .bind(digest(sql))
+    .execute(transaction)
+    .await
+    .map_err(MigrateError::doing("recording a migration"))?;
     Ok(())
 }
 
 /// Sets it where it differs; says what it is now set to.
 async fn set_protocol_version(transaction: &mut PgConnection) -> Result<Option<i32>, MigrateError> {
-    sqlx::query_scalar(
+    unnamed::query_scalar(
         "update pgflow.installation set protocol_version = $1
          where protocol_version is distinct from $1
          returning protocol_version",

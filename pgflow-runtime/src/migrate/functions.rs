@@ -9,6 +9,7 @@ use super::{
     history::{LiveFunctions, RecordedFunction, live_functions},
     plan,
     source::digest,
+    unnamed,
 };
 
 #[derive(Debug, Default)]
@@ -115,7 +116,7 @@ async fn record(
     function: &Function,
     signature: &str,
 ) -> Result<(), MigrateError> {
-    sqlx::query(
+    unnamed::query(
         "insert into pgflow.schema_functions (name, signature, digest) values ($1, $2, $3)
          on conflict (name) do update
          set signature = excluded.signature, digest = excluded.digest, applied_at = excluded.applied_at",
@@ -130,7 +131,7 @@ async fn record(
 }
 
 async fn forget(transaction: &mut PgConnection, name: &str) -> Result<(), MigrateError> {
-    sqlx::query("delete from pgflow.schema_functions where name = $1")
+    unnamed::query("delete from pgflow.schema_functions where name = $1")
         .bind(name)
         .execute(transaction)
         .await

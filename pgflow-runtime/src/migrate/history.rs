@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::error::MigrateError;
+use super::unnamed;
 
 /// The bookkeeping as found; empty before the first migration.
 #[derive(Debug, Default)]
@@ -50,7 +51,7 @@ struct State {
 /// Reads the bookkeeping, and refuses a schema `pgflow` that something else made.
 pub(super) async fn read(connection: &mut PgConnection) -> Result<History, MigrateError> {
     let doing = MigrateError::doing("reading the recorded migrations");
-    let state: State = sqlx::query_as(include_str!("sql/schema_state.sql"))
+    let state: State = unnamed::query_as(include_str!("sql/schema_state.sql"))
         .fetch_one(&mut *connection)
         .await
         .map_err(&doing)?;
@@ -63,17 +64,18 @@ pub(super) async fn read(connection: &mut PgConnection) -> Result<History, Migra
             }),
         };
     }
-    let migrations = sqlx::query_as(
+    let migrations = unnamed::query_as(
         "select version, name, digest, applied_at from pgflow.schema_migrations order by version",
     )
     .fetch_all(&mut *connection)
     .await
     .map_err(&doing)?;
-    let functions =
-        sqlx::query_as("select name, signature, digest from pgflow.schema_functions order by name")
-            .fetch_all(connection)
-            .await
-            .map_err(&doing)?;
+    let functions = unnamed::query_as(
+        "select name, signature, digest from pgflow.schema_functions order by name",
+    )
+    .fetch_all(connection)
+    .await
+    .map_err(&doing)?;
     Ok(History {
         exists: true,
         schema_exists: true,
@@ -88,7 +90,7 @@ pub(super) type LiveFunctions = BTreeMap<String, Vec<String>>;
 pub(super) async fn live_functions(
     connection: &mut PgConnection,
 ) -> Result<LiveFunctions, MigrateError> {
-    let rows: Vec<(String, String)> = sqlx::query_as(include_str!("sql/live_functions.sql"))
+    let rows: Vec<(String, String)> = unnamed::query_as(include_str!("sql/live_functions.sql"))
         .fetch_all(connection)
         .await
         .map_err(MigrateError::doing("listing functions"))?;

@@ -9,7 +9,7 @@ use sqlx::{Connection, PgConnection};
 
 use super::{
     error::{LOCK_NOT_AVAILABLE, MigrateError, sqlstate},
-    session,
+    session, unnamed,
 };
 
 /// "pgflow" in ASCII. Scripts for people take the same lock.
@@ -29,7 +29,7 @@ pub(super) async fn acquire(
         .begin()
         .await
         .map_err(MigrateError::doing("setting a savepoint"))?;
-    let taken = sqlx::query("select pg_catalog.pg_advisory_xact_lock($1)")
+    let taken = unnamed::query("select pg_catalog.pg_advisory_xact_lock($1)")
         .bind(KEY)
         .execute(&mut *attempt)
         .await;
@@ -60,7 +60,7 @@ pub(super) async fn acquire(
 
 /// Who to look for: pid and application name.
 async fn holder(connection: &mut PgConnection) -> Result<Option<String>, MigrateError> {
-    sqlx::query_scalar(
+    unnamed::query_scalar(
         "select pg_catalog.format('pid %s, application %s', lock.pid, activity.application_name)
          from pg_catalog.pg_locks lock
          left join pg_catalog.pg_stat_activity activity using (pid)

@@ -24,6 +24,7 @@ mod script;
 mod session;
 mod source;
 mod status;
+mod unnamed;
 
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 use sqlx::PgConnection;
 
 use super::error::MigrateError;
+use super::unnamed;
 
 #[derive(sqlx::FromRow)]
 struct Privilege {
@@ -17,7 +18,7 @@ pub(super) async fn require_create(
     connection: &mut PgConnection,
     schema: &'static str,
 ) -> Result<(), MigrateError> {
-    let found: Privilege = sqlx::query_as(
+    let found: Privilege = unnamed::query_as(
         "select
              pg_catalog.has_database_privilege(current_database(), 'create') as may_create,
              current_user::text as role,

@@ -8,6 +8,7 @@ use sqlx::{
 };
 
 use super::error::MigrateError;
+use super::unnamed;
 
 /// How long a migration waits for each lock on a table: longer, and what queues up behind it stands still.
 pub(super) const TABLE_LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -16,13 +17,12 @@ pub(super) const TABLE_LOCK_WAIT: Duration = Duration::from_secs(10);
 pub(super) const SETTINGS: &str = include_str!("sql/settings.sql");
 
 /// How the migrator reaches the pool's database: by its own connections, so that a pool of one that is in use
-/// can't block it, and without named statements, so that it works through a transaction pooler.
+/// can't block it.
 pub(super) fn options(pool: &PgPool) -> PgConnectOptions {
     pool.connect_options()
         .as_ref()
         .clone()
         .application_name("pgflow migrate")
-        .statement_cache_capacity(0)
         .disable_statement_logging()
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn set_lock_timeout(
 ) -> Result<(), MigrateError> {
     // Postgres takes 0 for "as long as it takes".
     let milliseconds = timeout.as_millis().max(1);
-    sqlx::query("select pg_catalog.set_config('lock_timeout', $1, true)")
+    unnamed::query("select pg_catalog.set_config('lock_timeout', $1, true)")
         .bind(milliseconds.to_string())
         .execute(connection)
         .await
@@ -90,7 +90,7 @@ pub(super) const OLDEST_SERVER: i32 = 140_000;
 pub(super) async fn require_server_version(
     connection: &mut PgConnection,
 ) -> Result<(), MigrateError> {
-    let (number, version): (i32, String) = sqlx::query_as(
+    let (number, version): (i32, String) = unnamed::query_as(
         "select current_setting('server_version_num')::int, current_setting('server_version')",
     )
     .fetch_one(connection)

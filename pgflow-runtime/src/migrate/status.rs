@@ -10,6 +10,7 @@ use super::{
     report::AppliedMigration,
     session,
     source::{Source, digest},
+    unnamed,
 };
 
 /// What a database has of pgflow, compared with what this program contains.
@@ -88,7 +89,7 @@ impl Status {
 
 pub(super) async fn read(pool: &PgPool, source: &Source) -> Result<Status, MigrateError> {
     let mut connection = session::connect(pool).await?;
-    let server_version = sqlx::query_scalar("select current_setting('server_version')")
+    let server_version = unnamed::query_scalar("select current_setting('server_version')")
         .fetch_one(&mut connection)
         .await
         .map_err(MigrateError::doing("asking for the server's version"))?;
@@ -154,14 +155,14 @@ pub(super) async fn read(pool: &PgPool, source: &Source) -> Result<Status, Migra
 async fn installation(connection: &mut PgConnection) -> Result<Option<Installation>, MigrateError> {
     let doing = MigrateError::doing("reading the installation");
     let exists: bool =
-        sqlx::query_scalar("select pg_catalog.to_regclass('pgflow.installation') is not null")
+        unnamed::query_scalar("select pg_catalog.to_regclass('pgflow.installation') is not null")
             .fetch_one(&mut *connection)
             .await
             .map_err(&doing)?;
     if !exists {
         return Ok(None);
     }
-    sqlx::query_as("select environment, protocol_version from pgflow.installation")
+    unnamed::query_as("select environment, protocol_version from pgflow.installation")
         .fetch_optional(connection)
         .await
         .map_err(&doing)

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::CallError;
 
 /// Which attempt of which task a call speaks for; the database ignores all but the current one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct AttemptKey {
     pub(crate) run_id: Uuid,
     pub(crate) step_slug: &'static str,

@@ -13,9 +13,8 @@ pub(crate) async fn uncovered_steps(
 ) -> Result<Vec<String>, CallError> {
     Ok(sqlx::query_scalar(
         "select s.step_slug from pgflow.steps s where s.flow_slug = $1 and not exists ( \
-             select from pgflow.workers w \
-             where w.flow_slug = s.flow_slug and w.queue_name = s.queue_name and w.stopped_at is null and w.deprecated_at is null \
-                 and w.last_heartbeat_at > now() - interval '6 seconds' \
+             select from pgflow.live_workers w \
+             where w.flow_slug = s.flow_slug and w.queue_name = s.queue_name and w.deprecated_at is null \
          ) order by s.step_index",
     )
     .bind(flow_slug)

@@ -47,12 +47,11 @@ async fn find_contents(
     executor: impl PgExecutor<'_>,
     flow_slug: &str,
 ) -> Result<Option<FlowContents>, CallError> {
-    // Workers live as long as `explain_step` says; the queues are those that the deletion drops.
+    // The queues are those that the deletion drops.
     Ok(sqlx::query_as(
         "select flow.flow_slug, runs.*, \
-                (select count(*) from pgflow.workers worker \
-                 where worker.flow_slug = flow.flow_slug and worker.stopped_at is null and worker.deprecated_at is null \
-                   and worker.last_heartbeat_at > now() - interval '6 seconds') as live_workers, \
+                (select count(*) from pgflow.live_workers worker \
+                 where worker.flow_slug = flow.flow_slug and worker.deprecated_at is null) as live_workers, \
                 array(select queue.queue_name::text from pgmq.meta queue \
                       where lower(queue.queue_name::text) in ( \
                           select step.queue_name from pgflow.steps step where step.flow_slug = flow.flow_slug \

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
+use sqlx::{
+    error::DatabaseError,
+    postgres::{PgDatabaseError, PgSeverity},
+};
+use uuid::Uuid;
 
 use super::advice::advice;
 
@@ -109,6 +113,16 @@ impl Refusal {
         self.constraint.as_deref()
     }
 
+    /// What `worker_heartbeat` says; `worker_heartbeats` only leaves such a worker out.
+    pub(crate) fn unknown_worker(worker_id: Uuid) -> Self {
+        Self {
+            code: RefusalCode::UnknownWorker,
+            message: format!("worker {worker_id} is not registered, or has stopped"),
+            hint: Some("start a new worker: it registers under a new id".to_owned()),
+            constraint: None,
+        }
+    }
+
     fn from_database(error: &dyn DatabaseError) -> Option<Self> {
         Some(Self {
             code: RefusalCode::from_sqlstate(&error.code()?)?,
@@ -197,6 +211,8 @@ impl CallError {
 
 fn classify(error: &sqlx::Error) -> ErrorClass {
     match error {
+        // The session ended, or never began: the database takes no connections for now, or not from this role. No fault of the call.
+        sqlx::Error::Database(error) if ended_the_session(&**error) => ErrorClass::Transient,
         sqlx::Error::Database(error) => error
             .code()
             .map_or(ErrorClass::Other, |code| classify_sqlstate(&code)),
@@ -209,6 +225,12 @@ fn classify(error: &sqlx::Error) -> ErrorClass {
         sqlx::Error::PoolClosed => ErrorClass::PoolClosed,
         _ => ErrorClass::Other,
     }
+}
+
+fn ended_the_session(error: &dyn DatabaseError) -> bool {
+    error
+        .try_downcast_ref::<PgDatabaseError>()
+        .is_some_and(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
 
 fn classify_sqlstate(sqlstate: &str) -> ErrorClass {

@@ -60,8 +60,11 @@ async fn read_steps(
     Ok(sqlx::query_as(
         "select step.step_index, state.step_slug, step.step_type, state.status, state.skip_reason, state.error_message, \
                 state.remaining_deps, state.initial_tasks, state.created_at, state.started_at, \
-                coalesce(state.completed_at, state.failed_at, state.skipped_at) as ended_at, tasks.* \
+                coalesce(state.completed_at, state.failed_at, state.skipped_at) as ended_at, tasks.*, \
+                case when run.status = 'started' and state.status in ('created', 'started') \
+                     then pgflow.explain_step(run_id => state.run_id, step_slug => state.step_slug) end as explanation \
          from pgflow.step_states state \
+         join pgflow.runs run on run.run_id = state.run_id \
          join pgflow.steps step on step.flow_slug = state.flow_slug and step.step_slug = state.step_slug \
          cross join lateral ( \
              select count(*) filter (where task.status = 'queued') as queued, \
@@ -79,6 +82,15 @@ async fn read_steps(
     .bind(run_id)
     .fetch_all(connection)
     .await?)
+}
+
+/// In order.
+pub(crate) async fn list_flows(executor: impl PgExecutor<'_>) -> Result<Vec<String>, CallError> {
+    Ok(
+        sqlx::query_scalar("select flow_slug from pgflow.flows order by flow_slug")
+            .fetch_all(executor)
+            .await?,
+    )
 }
 
 /// Every queue of every flow, or of one; in the order of slugs and definitions.

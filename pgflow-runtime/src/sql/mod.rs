@@ -12,13 +12,18 @@ pub(crate) mod environment;
 pub mod error;
 pub(crate) mod explain;
 pub(crate) mod fail;
+pub(crate) mod heartbeat;
 pub(crate) mod inspect;
+pub(crate) mod inspect_flow;
 pub(crate) mod maintenance;
+pub(crate) mod operations;
 pub(crate) mod prune;
+pub(crate) mod queues;
 pub(crate) mod release;
 pub(crate) mod retry;
 pub(crate) mod rights;
 pub(crate) mod run;
+pub(crate) mod testing;
 pub(crate) mod worker;
 
 pub use error::{CallError, Refusal, RefusalCode};

@@ -13,20 +13,21 @@ const TABLES: [&str; 4] = [
 ];
 
 /// The tables that a worker of a single step reads as well: it looks whether the other steps have workers.
-const TABLES_OF_STEP_WORKERS: [&str; 2] = ["steps", "workers"];
+const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
-const FUNCTIONS: [&str; 10] = [
+const FUNCTIONS: [&str; 11] = [
     "claim_tasks",
     "complete_tasks",
     "ensure_flow_compiled",
     "fail_task",
+    "lost_attempts",
     "mark_worker_stopped",
     "register_worker",
     "release_tasks",
     "requeue_stalled_tasks",
     "track_worker_function",
-    "worker_heartbeat",
+    "worker_heartbeats",
 ];
 
 /// A right that the connected role lacks.
@@ -82,6 +83,7 @@ mod tests {
         include_str!("complete.rs"),
         include_str!("definition.rs"),
         include_str!("fail.rs"),
+        include_str!("heartbeat.rs"),
         include_str!("maintenance.rs"),
         include_str!("release.rs"),
         include_str!("worker.rs"),

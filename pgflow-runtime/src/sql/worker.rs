@@ -24,6 +24,8 @@ pub(crate) struct Registration<'a> {
 pub(crate) struct Disabled {
     pub(crate) since: Option<DateTime<Utc>>,
     pub(crate) reason: Option<String>,
+    /// For a deployment, whose end lifts it.
+    pub(crate) is_fenced: bool,
 }
 
 /// Whether the function is out of service; a function that is not tracked yet is not.
@@ -31,23 +33,29 @@ pub(crate) async fn disabled(
     executor: impl PgExecutor<'_>,
     function_name: &str,
 ) -> Result<Option<Disabled>, CallError> {
-    let row: Option<(Option<DateTime<Utc>>, Option<String>)> = sqlx::query_as(
-        "select disabled_at, disabled_reason from pgflow.worker_functions \
+    let row: Option<(Option<DateTime<Utc>>, Option<String>, bool)> = sqlx::query_as(
+        "select disabled_at, disabled_reason, fenced_at is not null from pgflow.worker_functions \
          where function_name = $1 and not enabled",
     )
     .bind(function_name)
     .fetch_optional(executor)
     .await?;
-    Ok(row.map(|(since, reason)| Disabled { since, reason }))
+    Ok(row.map(|(since, reason, is_fenced)| Disabled {
+        since,
+        reason,
+        is_fenced,
+    }))
 }
 
-/// Makes the function known, so that it can be listed, fenced and enabled.
+/// Makes the function known, so that it can be listed, fenced and enabled; the start mode is what it has from now on.
 pub(crate) async fn track_worker_function(
     executor: impl PgExecutor<'_>,
     function_name: &str,
+    start_mode: &str,
 ) -> Result<(), CallError> {
-    sqlx::query("select pgflow.track_worker_function(function_name => $1)")
+    sqlx::query("select pgflow.track_worker_function(function_name => $1, start_mode => $2)")
         .bind(function_name)
+        .bind(start_mode)
         .execute(executor)
         .await?;
     Ok(())
@@ -71,23 +79,6 @@ pub(crate) async fn register_worker(
     .execute(executor)
     .await?;
     Ok(())
-}
-
-/// Says that the worker lives; returns whether it is deprecated and should drain.
-///
-/// # Errors
-///
-/// `PF007` when the worker's row is gone, or marked stopped.
-pub(crate) async fn worker_heartbeat(
-    executor: impl PgExecutor<'_>,
-    worker_id: Uuid,
-) -> Result<bool, CallError> {
-    Ok(
-        sqlx::query_scalar("select pgflow.worker_heartbeat(worker_id => $1)")
-            .bind(worker_id)
-            .fetch_one(executor)
-            .await?,
-    )
 }
 
 /// Says that the worker has stopped and claims nothing any more.

@@ -83,7 +83,7 @@ pub enum StartupError {
     /// A queue that the flow needs belongs to somebody else: choose another slug, or see the hint.
     #[error("a queue of the flow is not free: {0}")]
     QueueCollision(Refusal),
-    /// An operator, or work that could not be done, took the worker's function out of service.
+    /// An operator, a deployment, or work that could not be done, took the worker's function out of service.
     #[error(transparent)]
     FunctionDisabled(#[from] FunctionDisabled),
     /// The database refused the definition or the worker: read the hint.
@@ -164,20 +164,34 @@ pub struct FunctionDisabled {
     pub since: Option<DateTime<Utc>>,
     /// Why, as it was stored.
     pub reason: Option<String>,
+    /// Whether it is out of service for a deployment only: the end of that restores what it was before.
+    pub is_fenced: bool,
 }
 
 impl fmt::Display for FunctionDisabled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "worker function `{}` is disabled", self.function_name)?;
+        let name = self.function_name.as_str();
+        let state = if self.is_fenced { "fenced" } else { "disabled" };
+        write!(f, "worker function `{name}` is {state}")?;
         if let Some(since) = self.since {
             write!(f, " since {}", since.format("%Y-%m-%d %H:%M:%S UTC"))?;
         }
-        write!(
-            f,
-            " ({}); deal with the reason, then run `select pgflow.enable_worker_function('{}')`",
-            self.reason.as_deref().unwrap_or("no reason was given"),
-            self.function_name.replace('\'', "''")
-        )
+        let reason = self.reason.as_deref().unwrap_or("no reason was given");
+        write!(f, " ({reason}); ")?;
+        let in_sql = name.replace('\'', "''");
+        if self.is_fenced {
+            write!(
+                f,
+                "a deployment replaces its code: its last step, `pgflow workers unfence {name}` or \
+                 `select pgflow.unfence_worker_functions(array['{in_sql}'])`, lets it start again"
+            )
+        } else {
+            write!(
+                f,
+                "deal with the reason, then run `pgflow workers enable {name}` or \
+                 `select pgflow.enable_worker_function('{in_sql}')`"
+            )
+        }
     }
 }
 

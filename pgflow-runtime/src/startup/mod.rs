@@ -78,7 +78,7 @@ pub(crate) async fn start(
     ready(pool, &mut connection, options.release).await?;
     let mut wait = Wait::new(target.definition.slug, options.drain_timeout);
     loop {
-        let draining = match register(&mut connection, &plan, &options.function_name).await? {
+        let draining = match register(&mut connection, &plan, options).await? {
             Answer::Accepted(registered) => return Ok(registered),
             Answer::Draining(draining) => draining,
         };
@@ -136,9 +136,10 @@ fn is_behind(error: &NotReadyError) -> bool {
 async fn register(
     connection: &mut PgConnection,
     plan: &Plan,
-    function_name: &str,
+    options: &WorkerOptions,
 ) -> Result<Answer<Registered>, StartupError> {
     let definition = plan.target.definition;
+    let function_name = options.function_name.as_str();
     // The role's own default could be serializable, in which no definition is compared.
     let mut transaction = connection
         .begin_with("begin transaction isolation level read committed")
@@ -153,22 +154,22 @@ async fn register(
     .await?;
     let differences = compilation.differences.clone();
     let answer = accept(definition.slug, compilation)?;
-    if let Some(disabled) = disabled(&mut *transaction, function_name).await? {
-        return Err(FunctionDisabled {
-            function_name: function_name.to_owned(),
-            since: disabled.since,
-            reason: disabled.reason,
-        }
-        .into());
-    }
     let compile_status = match answer {
         Answer::Accepted(compile_status) => compile_status,
         Answer::Draining(draining) => {
+            refuse_disabled(&mut transaction, function_name).await?;
             transaction.commit().await?;
             return Ok(Answer::Draining(draining));
         }
     };
-    track_worker_function(&mut *transaction, function_name).await?;
+    track_worker_function(
+        &mut *transaction,
+        function_name,
+        options.start_mode.as_str(),
+    )
+    .await?;
+    // Tracking has locked the function's row: whoever fences it has done so before, or waits until the worker is registered, and tells it to stop.
+    refuse_disabled(&mut transaction, function_name).await?;
     let worker_id = Uuid::now_v7();
     register_worker(
         &mut *transaction,
@@ -195,6 +196,22 @@ async fn register(
         queue_name: plan.queue_name.clone(),
         compile_status,
     }))
+}
+
+async fn refuse_disabled(
+    connection: &mut PgConnection,
+    function_name: &str,
+) -> Result<(), StartupError> {
+    match disabled(connection, function_name).await? {
+        None => Ok(()),
+        Some(disabled) => Err(FunctionDisabled {
+            function_name: function_name.to_owned(),
+            since: disabled.since,
+            reason: disabled.reason,
+            is_fenced: disabled.is_fenced,
+        }
+        .into()),
+    }
 }
 
 fn accept(flow: &str, compilation: Compilation) -> Result<Answer<CompileStatus>, StartupError> {

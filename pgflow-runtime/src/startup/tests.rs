@@ -119,11 +119,28 @@ fn a_disabled_function_says_since_when_why_and_what_to_do() {
         function_name: "audit".to_owned(),
         since: DateTime::from_timestamp(0, 0),
         reason: Some("unsupported work".to_owned()),
+        is_fenced: false,
     };
     assert_eq!(
         disabled.to_string(),
         "worker function `audit` is disabled since 1970-01-01 00:00:00 UTC (unsupported work); \
-         deal with the reason, then run `select pgflow.enable_worker_function('audit')`"
+         deal with the reason, then run `pgflow workers enable audit` or `select pgflow.enable_worker_function('audit')`"
+    );
+}
+
+#[test]
+fn a_fenced_function_says_what_ends_the_fence() {
+    let fenced = FunctionDisabled {
+        function_name: "audit".to_owned(),
+        since: DateTime::from_timestamp(0, 0),
+        reason: Some("fenced: build 12".to_owned()),
+        is_fenced: true,
+    };
+    assert_eq!(
+        fenced.to_string(),
+        "worker function `audit` is fenced since 1970-01-01 00:00:00 UTC (fenced: build 12); \
+         a deployment replaces its code: its last step, `pgflow workers unfence audit` or \
+         `select pgflow.unfence_worker_functions(array['audit'])`, lets it start again"
     );
 }
 

@@ -4,10 +4,12 @@ use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
 use serde_json::value::RawValue;
+use sqlx::PgPool;
 use tokio::time::{Instant, timeout_at};
-use tracing::{error, warn};
+use tokio_util::sync::CancellationToken;
+use tracing::{Span, error, info_span, warn};
 
-use super::Shared;
+use super::{Shared, handlers::Handlers};
 use crate::{
     context::{Attempt, StepContext},
     flow::{StepError, Task},
@@ -29,12 +31,40 @@ pub(crate) struct Finished {
     pub(crate) result: Result<Box<RawValue>, Failure>,
 }
 
-/// Calls the handler of a step and returns its output, or why there is none; nothing that a handler does leaves this function.
+/// The span of everything that is logged while the task is attempted.
+pub(crate) fn span(task: &ClaimedTask) -> Span {
+    info_span!(
+        "pgflow.task",
+        run_id = %task.run_id,
+        step = task.step_slug,
+        task_index = task.task_index,
+        attempt = task.attempt
+    )
+}
+
+/// An attempt of a worker, which is told when the worker is asked to stop, or when nobody waits for the attempt any more.
 pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask) -> Finished {
-    let definition = shared.handlers.definition();
+    let cancelled = shared.stop.child_token();
+    let handlers = &*shared.handlers;
+    let key = key(handlers, step_index, &claimed);
+    let running = shared.attempts.enter(key, cancelled.clone());
+    let finished = run_with(handlers, &shared.pool, cancelled, step_index, claimed).await;
+    // A handler that has ended is told nothing, nor is what it left behind on purpose.
+    drop(running);
+    finished
+}
+
+/// Calls the handler of a step and returns its output, or why there is none; nothing that a handler does leaves this function.
+pub(crate) async fn run_with(
+    handlers: &dyn Handlers,
+    pool: &PgPool,
+    cancelled: CancellationToken,
+    step_index: usize,
+    claimed: ClaimedTask,
+) -> Finished {
+    let definition = handlers.definition();
     let step_slug = definition.steps[step_index].slug;
     let deadline = Instant::now() + claimed.timeout;
-    let cancelled = shared.stop.child_token();
     let ctx = StepContext::new(Attempt {
         run_id: claimed.run_id,
         flow_slug: definition.slug,
@@ -47,13 +77,14 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
         enqueued_at: claimed.enqueued_at,
         deadline,
         cancelled: cancelled.clone(),
-        pool: shared.pool.clone(),
+        pool: Some(pool.clone()),
+        flow_input: None,
     });
 
     // A handler that is dropped, here or by an aborted shutdown, can't tell what it spawned; its token does.
     let dropped = cancelled.drop_guard();
     // The block makes sure that the handler's future is also dropped where a panic is caught.
-    let call = async { timeout_at(deadline, call(shared, step_index, &claimed, ctx)).await };
+    let call = async { timeout_at(deadline, call(handlers, step_index, &claimed, ctx)).await };
     let result = match AssertUnwindSafe(call).catch_unwind().await {
         Ok(Ok(result)) => {
             dropped.disarm();
@@ -69,26 +100,30 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
         ))),
     };
     Finished {
-        key: AttemptKey {
-            run_id: claimed.run_id,
-            step_slug,
-            task_index: claimed.task_index,
-            attempt: claimed.attempt,
-        },
+        key: key(handlers, step_index, &claimed),
         current_until: deadline + STALLED_AFTER,
         result: result.map_err(|error| failure(&error, &claimed)),
     }
 }
 
+fn key(handlers: &dyn Handlers, step_index: usize, claimed: &ClaimedTask) -> AttemptKey {
+    AttemptKey {
+        run_id: claimed.run_id,
+        step_slug: handlers.definition().steps[step_index].slug,
+        task_index: claimed.task_index,
+        attempt: claimed.attempt,
+    }
+}
+
 async fn call(
-    shared: &Shared,
+    handlers: &dyn Handlers,
     step_index: usize,
     claimed: &ClaimedTask,
     ctx: StepContext,
 ) -> Result<Box<RawValue>, StepError> {
-    let step = &shared.handlers.definition().steps[step_index];
+    let step = &handlers.definition().steps[step_index];
     let task = Task::new(step, &claimed.input, claimed.flow_input.as_deref(), ctx)?;
-    match shared.handlers.call(step_index, &task) {
+    match handlers.call(step_index, &task) {
         Some(output) => output.await,
         None => Err(StepError::permanent(format!(
             "step `{}` has no handler; expected one per step of the definition",

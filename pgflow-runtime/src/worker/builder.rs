@@ -6,8 +6,8 @@ use sqlx::PgPool;
 use tracing::{Span, info, info_span};
 
 use super::{
-    WorkerOptions, handlers::Handlers, options::Settings, requests::Request, serve::Shared,
-    shutdown::Stop, wakeup::Wakeup,
+    WorkerOptions, attempts::Attempts, handlers::Handlers, options::Settings, requests::Request,
+    serve::Shared, shutdown::Stop, wakeup::Wakeup,
 };
 use crate::startup::{self, StartupError, Target};
 
@@ -77,6 +77,7 @@ impl Builder {
             handlers: self.handlers,
             options,
             wakeup: Wakeup::of(target),
+            attempts: Attempts::default(),
             stop,
         };
         Ok((Arc::new(shared), span))
@@ -119,6 +120,23 @@ macro_rules! option_functions {
         /// 1 h; 45 s by default, which is enough for workers with the default shutdown timeout. A production database replaces nothing, so nobody waits there.
         pub fn drain_timeout(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($settings).+.drain_timeout = Some(timeout);
+            self
+        }
+
+        /// Who starts the worker's process again when it has ended: a supervisor ([`Process`](crate::worker::StartMode::Process), the
+        /// default), or the database, which then invokes a URL ([`Http`](crate::worker::StartMode::Http)).
+        pub fn start_mode(mut self, start_mode: $crate::worker::StartMode) -> Self {
+            self.$($settings).+.start_mode = Some(start_mode);
+            self
+        }
+
+        /// Whether the database's notifications wake the worker; yes by default. They come over one connection per process and pool, which is
+        /// made as those of the pool are, in addition to them.
+        ///
+        /// Say no behind a pooler in transaction mode: it gives notifications to whatever client comes next, whose call then fails. There is no such connection when all workers that share
+        /// the pool say no; when one says yes, its notifications wake the others as well.
+        pub fn listen(mut self, listen: bool) -> Self {
+            self.$($settings).+.listen = Some(listen);
             self
         }
 

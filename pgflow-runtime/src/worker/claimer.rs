@@ -5,7 +5,7 @@ use std::{error::Error, time::Duration};
 use tokio::time::sleep;
 use tracing::{debug, error, warn};
 
-use super::{Shared, WorkerError, executor::Executor};
+use super::{Shared, WorkerError, executor::Executor, wakeup::Sleeper};
 use crate::sql::{
     CallError, RefusalCode,
     claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks},
@@ -17,8 +17,9 @@ use crate::sql::{
 /// Claims and starts tasks until the worker is asked to stop.
 pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
     let mut backoff = Backoff::database();
+    let mut sleeper = Sleeper::new(&shared.wakeup, shared.options.poll_interval);
     while let Some(slots) = shared.stop.unless_requested(executor.free_slots()).await {
-        shared.wakeup.forget();
+        sleeper.forget();
         let Some(claim) = claim(shared, slots).await else {
             return;
         };
@@ -47,7 +48,7 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
         let sleep = async {
             match pause {
                 Some(delay) => sleep(delay).await,
-                None => shared.wakeup.sleep(shared.options.poll_interval).await,
+                None => sleeper.sleep().await,
             }
         };
         if shared.stop.unless_requested(sleep).await.is_none() {

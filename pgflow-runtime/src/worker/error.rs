@@ -16,7 +16,7 @@ pub enum WorkerError {
     Startup(#[from] StartupError),
     /// A queue holds work that this build can't do. Nothing of the batch was claimed, and the worker's function is disabled, so that a
     /// supervisor does not start it again: deploy the code that the messages need, then
-    /// `select pgflow.enable_worker_function(name)`.
+    /// `pgflow workers enable NAME` or `select pgflow.enable_worker_function(name)`.
     #[error(
         "the worker can't do work that lies in its queue: {}; deploy the build that this work needs, then enable the function again",
         Offenders(messages)

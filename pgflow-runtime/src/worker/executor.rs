@@ -13,7 +13,7 @@ use tokio::{
     task::{JoinError, JoinSet},
     time::{Instant, timeout, timeout_at},
 };
-use tracing::{Instrument, error, info_span, warn};
+use tracing::{Instrument, error, warn};
 
 use super::{
     Shared,
@@ -82,13 +82,7 @@ impl Executor {
 
     /// Starts an attempt; its result goes to the completer.
     pub(crate) fn start(&mut self, step_index: usize, task: ClaimedTask) {
-        let span = info_span!(
-            "pgflow.task",
-            run_id = %task.run_id,
-            step = task.step_slug,
-            task_index = task.task_index,
-            attempt = task.attempt
-        );
+        let span = attempt::span(&task);
         let shared = Arc::clone(&self.shared);
         let finished = self.finished.clone();
         let busy = self.busy.enter();

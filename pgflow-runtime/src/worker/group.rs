@@ -23,6 +23,8 @@ use crate::startup::{self, StartupError, Target};
 pub struct Group {
     members: Vec<Builder>,
     shutdown_on: Option<Request>,
+    /// For members that do not say it themselves.
+    listen: Option<bool>,
 }
 
 impl Group {
@@ -30,6 +32,7 @@ impl Group {
         Self {
             members,
             shutdown_on,
+            listen: None,
         }
     }
 
@@ -48,6 +51,10 @@ impl Group {
 
     pub(crate) fn shutdown_on(&mut self, request: Request) {
         self.shutdown_on = Some(request);
+    }
+
+    pub(crate) fn listen(&mut self, listen: bool) {
+        self.listen = Some(listen);
     }
 
     /// What the workers serve, in the order in which they are started.
@@ -92,8 +99,11 @@ impl Group {
     }
 
     /// Starts one after the other. When one can't start, those that did are shut down before the error is returned.
-    async fn start_all(self, pool: &PgPool, stop: &Stop) -> Result<Serving, StartupError> {
+    async fn start_all(mut self, pool: &PgPool, stop: &Stop) -> Result<Serving, StartupError> {
         self.check()?;
+        for member in &mut self.members {
+            member.settings.listen = member.settings.listen.or(self.listen);
+        }
         let targets: Vec<Target> = self.targets().collect();
         let mut serving = Serving::new(stop.clone());
         for member in self.members {

@@ -11,7 +11,7 @@ use crate::flow::{
 };
 
 /// What a worker runs.
-pub(crate) trait Handlers: Send + Sync + 'static {
+pub(crate) trait Handlers: Send + Sync {
     fn definition(&self) -> &'static FlowDefinition<'static>;
 
     /// Calls the handler of a step; None when the definition has more steps than handlers.

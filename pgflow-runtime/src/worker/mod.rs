@@ -24,14 +24,30 @@
 //!
 //! # How soon
 //!
-//! A step that becomes ready through a worker of this process is claimed at once by the workers of this process, and so is a run that this
-//! process starts. Everything else (runs that others start, retries, what other processes make ready) is found at the next look into the
-//! queue, at the latest after [`poll_interval`](FlowWorker::poll_interval).
+//! At once: workers of a process wake each other, a client of the process wakes them, and the database notifies the workers of all processes when
+//! a run starts or a step becomes ready. Notifications are hints, and may get lost; a worker also looks by itself, at the latest after
+//! [`poll_interval`](FlowWorker::poll_interval). That is also how retries and delayed steps are found when their time has come.
 //!
 //! # Connections
 //!
-//! A worker uses the pool that it is given, for three calls at a time at most: a claim, a batch of outputs, and a failure or
-//! heartbeat. Several workers of one process need that for each. Handlers that use the same pool while they run need one connection each on top of that.
+//! A worker uses the pool that it is given, for three calls at a time at most: a claim, a batch of outputs, and a single result, such as a failure.
+//! Several workers of one process need that for each. Handlers that use the same pool while they run need one connection each on top of that.
+//!
+//! All workers of a process that share a pool, or clones of it, share one more connection, made with the pool's options and hooks but not taken out
+//! of it: over it come notifications and go heartbeats, so that handlers which use up the pool do not make their worker seem dead. With
+//! [`listen(false)`](FlowWorker::listen) there is none, and heartbeats take the pool's: for poolers in transaction mode.
+//!
+//! # Heartbeats
+//!
+//! Every 5 s the workers of a process say that they live, all in one statement; others take a worker for dead after 6 s of silence. The answer
+//! tells a deprecated worker to drain; its log says why. At the same time the process asks which of its running attempts have lost their meaning,
+//! because their run has failed or their task was given to another attempt: `ctx.cancelled()` tells their handlers. Every 15 s stalled tasks of dead
+//! workers are put back into their queues.
+//!
+//! # Outages
+//!
+//! A worker outlasts a database that is away: claims, results, heartbeats and the connection for notifications are tried again after 100 ms at
+//! first, later after up to 5 s. A result that could not be recorded is not a failed attempt.
 //!
 //! # Shutdown
 //!
@@ -43,7 +59,7 @@
 //! # Another definition
 //!
 //! A definition that differs from the stored one is refused by a production database. A local one replaces it: the workers that run the
-//! stored one are told to stop, see it with their next heartbeat (within 5 s), and drain; the new worker waits for that, for
+//! stored one are told to stop, hear it with their next heartbeat (within 5 s), and drain; the new worker waits for that, for
 //! [`drain_timeout`](FlowWorker::drain_timeout) at most. Then the stored definition is deleted with its runs.
 //!
 //! # Logs
@@ -51,7 +67,8 @@
 //! Everything is logged in the span `pgflow.worker` with the fields `flow`, `step` (of a [`StepWorker`]), `queue` and `worker_id`; each attempt in a span
 //! `pgflow.task` below it, with `run_id`, `step`, `task_index` and `attempt`. Events of handlers carry both.
 
-mod attempt;
+pub(crate) mod attempt;
+mod attempts;
 mod builder;
 mod claimer;
 mod completer;
@@ -61,11 +78,10 @@ mod executor;
 mod flow_worker;
 mod group;
 mod handle;
-mod handlers;
-mod heartbeat;
-mod maintenance;
-mod options;
-mod recorder;
+pub(crate) mod handlers;
+mod hub;
+pub(crate) mod options;
+pub(crate) mod recorder;
 mod requests;
 mod serve;
 mod shutdown;
@@ -73,14 +89,14 @@ mod step_worker;
 mod step_workers;
 #[cfg(test)]
 pub(crate) mod testing;
-mod wakeup;
+pub(crate) mod wakeup;
 mod workers;
 
 pub use crate::sql::claim::UnsupportedMessage;
 pub use error::WorkerError;
 pub use flow_worker::FlowWorker;
 pub use handle::{WorkerHandle, WorkersHandle};
-pub use options::OptionProblem;
+pub use options::{OptionProblem, StartMode};
 pub use step_worker::StepWorker;
 pub use step_workers::StepWorkers;
 pub use workers::{AnyWorkers, Workers};

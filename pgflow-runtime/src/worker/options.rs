@@ -11,6 +11,27 @@ const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_hours(1);
 const LONGEST_FUNCTION_NAME: usize = 128;
 
+/// Who starts a worker's process again when it has ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StartMode {
+    /// A supervisor outside the database: the operating system's, a container platform.
+    #[default]
+    Process,
+    /// The database: `pgflow.ensure_workers()` invokes the function's URL while it has no live worker.
+    Http,
+}
+
+impl StartMode {
+    /// As the database calls it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Http => "http",
+        }
+    }
+}
+
 /// What a worker was told, as far as it was.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
@@ -19,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) shutdown_timeout: Option<Duration>,
     pub(crate) drain_timeout: Option<Duration>,
     pub(crate) function_name: Option<String>,
+    pub(crate) start_mode: Option<StartMode>,
+    pub(crate) listen: Option<bool>,
     pub(crate) migrate: Option<bool>,
     pub(crate) release: Option<Release>,
 }
@@ -32,6 +55,8 @@ impl Settings {
             shutdown_timeout: self.shutdown_timeout.or(others.shutdown_timeout),
             drain_timeout: self.drain_timeout.or(others.drain_timeout),
             function_name: self.function_name.or_else(|| others.function_name.clone()),
+            start_mode: self.start_mode.or(others.start_mode),
+            listen: self.listen.or(others.listen),
             migrate: self.migrate.or(others.migrate),
             release: self.release.or(others.release),
         }
@@ -45,6 +70,8 @@ impl Settings {
             shutdown_timeout: self.shutdown_timeout.unwrap_or(Duration::from_secs(30)),
             drain_timeout: self.drain_timeout.unwrap_or(DRAIN_TIMEOUT),
             function_name: self.function_name.clone().unwrap_or_else(function_name),
+            start_mode: self.start_mode.unwrap_or_default(),
+            listen: self.listen.unwrap_or(true),
             migrate: self.migrate.unwrap_or(false),
             release: self.release.unwrap_or(Release::THIS),
         }
@@ -58,6 +85,8 @@ pub(crate) struct WorkerOptions {
     pub(crate) shutdown_timeout: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) function_name: String,
+    pub(crate) start_mode: StartMode,
+    pub(crate) listen: bool,
     pub(crate) migrate: bool,
     /// Whose migrations and protocol the database must have.
     pub(crate) release: Release,
@@ -253,6 +282,8 @@ mod tests {
             drain_timeout: Some(Duration::from_secs(9)),
             migrate: Some(true),
             function_name: Some("others".to_owned()),
+            start_mode: Some(StartMode::Http),
+            listen: Some(false),
             release: None,
         };
         let options = own.or(&others).options(|| unreachable!());
@@ -271,6 +302,10 @@ mod tests {
                 options.function_name.as_str()
             ),
             (Duration::from_secs(9), true, "others")
+        );
+        assert_eq!(
+            (options.start_mode, options.listen),
+            (StartMode::Http, false)
         );
     }
 

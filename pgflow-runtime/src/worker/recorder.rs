@@ -117,30 +117,21 @@ impl<C: Calls> Recorder<C> {
     pub(crate) async fn insist(&self, mut finished: Finished) {
         let mut backoff = Backoff::database();
         loop {
-            let Err(error) = self.try_alone(&finished).await else {
+            let Err(error) = self.record(&mut finished).await else {
                 return;
             };
             let key = &finished.key;
-            match (error.class(), &finished.result) {
-                // The handler succeeded, but what it returned can't be stored, now or later.
-                (ErrorClass::Data, Ok(_)) => {
-                    let failure = unstorable(error);
-                    error!(
-                        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index,
-                        error = %failure.message, "attempt failed, and no other follows"
-                    );
-                    finished.result = Err(failure);
-                }
-                (ErrorClass::Gone, _) => {
+            match error.class() {
+                ErrorClass::Gone => {
                     info!(run_id = %key.run_id, step = key.step_slug, %error, "the task is gone, its result is dropped");
                     return;
                 }
-                (ErrorClass::PoolClosed | ErrorClass::Data, _) => return give_up(key, &error),
+                ErrorClass::PoolClosed | ErrorClass::Data => return give_up(key, &error),
                 // By then the task was given to another attempt, and this one's result would be ignored.
-                (ErrorClass::Other, _) if Instant::now() >= finished.current_until => {
+                ErrorClass::Other if Instant::now() >= finished.current_until => {
                     return give_up(key, &error);
                 }
-                (ErrorClass::Transient | ErrorClass::Other, _) => {
+                ErrorClass::Transient | ErrorClass::Other => {
                     let delay = backoff.next_delay();
                     warn!(
                         run_id = %key.run_id, step = key.step_slug, ?delay, error = &error as &dyn Error,
@@ -150,6 +141,22 @@ impl<C: Calls> Recorder<C> {
                 }
             }
         }
+    }
+
+    /// Records one result alone, without trying again. An output that can't be stored becomes the failure that is recorded instead.
+    pub(crate) async fn record(&self, finished: &mut Finished) -> Result<(), CallError> {
+        let error = match self.try_alone(finished).await {
+            // The handler succeeded, but what it returned can't be stored, now or later.
+            Err(error) if error.class() == ErrorClass::Data && finished.result.is_ok() => error,
+            result => return result,
+        };
+        let (key, failure) = (&finished.key, unstorable(error));
+        error!(
+            run_id = %key.run_id, step = key.step_slug, task_index = key.task_index,
+            error = %failure.message, "attempt failed, and no other follows"
+        );
+        finished.result = Err(failure);
+        self.try_alone(finished).await
     }
 
     async fn try_alone(&self, finished: &Finished) -> Result<(), CallError> {

@@ -12,11 +12,13 @@ use tracing::{Instrument, info, warn};
 use uuid::Uuid;
 
 use super::{
-    WorkerError, claimer,
+    WorkerError,
+    attempts::Attempts,
+    claimer,
     completer::Completer,
     executor::{Busy, Executor},
     handlers::Handlers,
-    heartbeat, maintenance,
+    hub,
     options::WorkerOptions,
     recorder::Recorder,
     shutdown::Stop,
@@ -35,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) handlers: Arc<dyn Handlers>,
     pub(crate) options: WorkerOptions,
     pub(crate) wakeup: Wakeup,
+    pub(crate) attempts: Attempts,
     pub(crate) stop: Stop,
 }
 
@@ -52,16 +55,8 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     let busy = Busy::default();
     let recorder = Recorder::new(shared.pool.clone(), shared.wakeup.clone());
     let completer = spawn(Completer::new(recorder, receiver, busy.clone()).run());
-    let background = [
-        spawn({
-            let shared = Arc::clone(&shared);
-            async move { heartbeat::run(&shared).await }
-        }),
-        spawn({
-            let shared = Arc::clone(&shared);
-            async move { maintenance::run(&shared).await }
-        }),
-    ];
+    // Before the first claim: what becomes ready after that is announced.
+    let attendance = hub::attend(&shared);
 
     let mut executor = Executor::new(Arc::clone(&shared), busy, sender);
     claimer::run(&shared, &mut executor).await;
@@ -71,7 +66,8 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     // Takes the executor: with it goes the last sender, and the completer ends when all is recorded.
     executor.drain(deadline).await;
     flush(completer, deadline).await;
-    drop(background);
+    // Before the row says so: a worker that has stopped must not be found missing.
+    drop(attendance);
     mark_stopped(&shared).await;
     let result = shared.stop.result();
     info!(ok = result.is_ok(), "worker stopped");

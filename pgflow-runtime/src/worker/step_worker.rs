@@ -11,7 +11,7 @@ use super::{
     handlers::{self, Handlers},
 };
 use crate::{
-    flow::{Flow, RunByStepWorker, StateOf, StepId},
+    flow::{AcceptsStep, Flow, RunByStepWorker, StateOf, StepId},
     startup::StartupError,
 };
 
@@ -36,23 +36,26 @@ pub struct StepWorker<F> {
 }
 
 impl<F> StepWorker<F> {
-    /// A worker for a step of a flow without state.
-    pub fn new(step: F::Step) -> Self
+    /// A worker for a step of a flow without state; the step is an `F::Step`.
+    pub fn new<S>(step: S) -> Self
     where
         F: Flow,
+        F::Step: AcceptsStep<S, F>,
         F::Queues: RunByStepWorker<F>,
         (): StateOf<F>,
     {
         Self::with_state(step, StateOf::<F>::into_state(()))
     }
 
-    /// A worker whose handler takes `state`.
-    pub fn with_state(step: F::Step, state: F::State) -> Self
+    /// A worker whose handler takes `state`; the step is an `F::Step`.
+    pub fn with_state<S>(step: S, state: F::State) -> Self
     where
         F: Flow,
+        F::Step: AcceptsStep<S, F>,
         F::Queues: RunByStepWorker<F>,
     {
-        Self::of(Builder::new(handlers::of::<F>(state), Some(step.index())))
+        let step = F::Step::accept(step).index();
+        Self::of(Builder::new(handlers::of::<F>(state), Some(step)))
     }
 
     /// One worker for each step of a flow without state.

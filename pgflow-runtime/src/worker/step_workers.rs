@@ -12,7 +12,7 @@ use super::{
     requests::Request,
 };
 use crate::{
-    flow::{Flow, StepId},
+    flow::{AcceptsStep, Flow, StepId},
     startup::StartupError,
 };
 
@@ -54,12 +54,14 @@ impl<F> StepWorkers<F> {
 
     /// Sets options of one step's worker: `set` returns the worker that it is given, with these options.
     ///
-    /// Only options count: the worker stays the one of this step, with the state that all share.
-    pub fn step(mut self, step: F::Step, set: impl FnOnce(StepWorker<F>) -> StepWorker<F>) -> Self
+    /// Only options count: the worker stays the one of this step, an `F::Step`, with the state that all share.
+    pub fn step<S>(mut self, step: S, set: impl FnOnce(StepWorker<F>) -> StepWorker<F>) -> Self
     where
         F: Flow,
+        F::Step: AcceptsStep<S, F>,
     {
-        let of_step = |builder: &&mut Builder| builder.step == Some(step.index());
+        let step = F::Step::accept(step).index();
+        let of_step = |builder: &&mut Builder| builder.step == Some(step);
         if let Some(builder) = self.workers.iter_mut().find(of_step) {
             let given = StepWorker::of(Builder {
                 handlers: Arc::clone(&builder.handlers),

@@ -12,7 +12,8 @@ use sqlx::postgres::PgPoolOptions;
 use uuid::Uuid;
 
 use super::{
-    Shared, WorkerOptions, handlers::Handlers, options::Settings, shutdown::Stop, wakeup::Wakeup,
+    Shared, WorkerOptions, attempts::Attempts, handlers::Handlers, options::Settings,
+    shutdown::Stop, wakeup::Wakeup,
 };
 use crate::{
     flow::{BoxFuture, StepError, Task},
@@ -88,6 +89,7 @@ pub(crate) fn shared(act: Option<Act>, concurrency: usize) -> Arc<Shared> {
         handlers: Arc::new(Play(act)),
         options,
         wakeup: Wakeup::default(),
+        attempts: Attempts::default(),
         stop: Stop::default(),
     })
 }

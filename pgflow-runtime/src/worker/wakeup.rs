@@ -1,21 +1,38 @@
 //! Wakes claimers that sleep.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use futures_util::FutureExt;
 use pgflow_definition::FlowDefinition;
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
 use crate::{sql::retry::jittered, startup::Target};
+
+/// The database notifies once per queue and 50 ms. What others committed meanwhile is found when the claimer looks again; a transaction that was
+/// about to commit needs a moment more.
+const LOOK_AGAIN: Duration = Duration::from_millis(75);
 
 /// A hint that there may be tasks: never needed, because the claimer also polls, and never wrong, because it only leads to a claim.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wakeup {
-    hint: Arc<Notify>,
+    hint: Arc<Hint>,
     reach: Reach,
+}
+
+#[derive(Debug, Default)]
+struct Hint {
+    notify: Notify,
+    /// The hint came from the database, which leaves some out.
+    announced: AtomicBool,
 }
 
 /// Whom the tasks concern that a worker's results make ready.
@@ -33,7 +50,7 @@ enum Reach {
 struct Claimer {
     flow: &'static str,
     step: Option<usize>,
-    hint: Weak<Notify>,
+    hint: Weak<Hint>,
 }
 
 static CLAIMERS: Mutex<Vec<Claimer>> = Mutex::new(Vec::new());
@@ -53,7 +70,7 @@ fn wake(is_meant: impl Fn(&Claimer) -> bool) {
     let claimers = CLAIMERS.lock().unwrap_or_else(PoisonError::into_inner);
     let meant = claimers.iter().filter(|claimer| is_meant(claimer));
     for hint in meant.filter_map(|claimer| claimer.hint.upgrade()) {
-        hint.notify_one();
+        hint.notify.notify_one();
     }
 }
 
@@ -82,7 +99,7 @@ impl Wakeup {
     /// awake from falling asleep the next time.
     pub(crate) fn wake_for_ready(&self) {
         match &self.reach {
-            Reach::Itself => self.hint.notify_one(),
+            Reach::Itself => self.hint.notify.notify_one(),
             Reach::Flow(flow) => wake_flow(flow),
             Reach::Steps(flow, steps) => wake(|claimer| {
                 claimer.flow == *flow && claimer.step.is_none_or(|step| steps.contains(&step))
@@ -90,16 +107,48 @@ impl Wakeup {
         }
     }
 
-    /// Forgets a hint that came before now: the claim that follows answers it.
-    pub(crate) fn forget(&self) {
-        // Polling once takes the stored permit, if there is one.
-        let _ = self.hint.notified().now_or_never();
+    /// Wakes this worker's claimer because the database says that there are tasks, or may have said so.
+    pub(crate) fn announce(&self) {
+        self.hint.announced.store(true, Ordering::Release);
+        self.hint.notify.notify_one();
+    }
+}
+
+/// One claimer's own view of the hints that it gets.
+#[derive(Debug)]
+pub(crate) struct Sleeper<'a> {
+    wakeup: &'a Wakeup,
+    poll_interval: Duration,
+    look_again: Option<Instant>,
+}
+
+impl<'a> Sleeper<'a> {
+    pub(crate) fn new(wakeup: &'a Wakeup, poll_interval: Duration) -> Self {
+        Self {
+            wakeup,
+            poll_interval,
+            look_again: None,
+        }
     }
 
-    /// Sleeps until a hint comes, or for the poll interval, jittered.
-    pub(crate) async fn sleep(&self, poll_interval: Duration) {
+    /// Forgets the hints that came before now: the claim that follows answers them.
+    pub(crate) fn forget(&mut self) {
+        let now = Instant::now();
+        self.look_again = self.look_again.filter(|&at| at > now);
+        let hint = &self.wakeup.hint;
+        // Polling once takes the stored permit, if there is one.
+        let _ = hint.notify.notified().now_or_never();
+        if hint.announced.swap(false, Ordering::AcqRel) {
+            self.look_again = Some(now + LOOK_AGAIN);
+        }
+    }
+
+    /// Sleeps until a hint comes, or it is time to look without one: after the poll interval, jittered, or soon after a notification.
+    pub(crate) async fn sleep(&self) {
+        let poll = Instant::now() + jittered(self.poll_interval);
+        let until = self.look_again.map_or(poll, |at| at.min(poll));
         // Both ways to wake up lead to a claim.
-        let _ = timeout(jittered(poll_interval), self.hint.notified()).await;
+        let _ = timeout_at(until, self.wakeup.hint.notify.notified()).await;
     }
 }
 

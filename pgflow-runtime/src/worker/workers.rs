@@ -65,6 +65,13 @@ impl Workers {
         self
     }
 
+    /// Whether the database's notifications wake the workers, all but those that were told themselves; yes by default. See
+    /// [`FlowWorker::listen`].
+    pub fn listen(mut self, listen: bool) -> Self {
+        self.group.listen(listen);
+        self
+    }
+
     /// Starts the workers one after the other and returns once all are registered; they then serve in the background.
     ///
     /// Installs no signal handlers: use the handle, or [`shutdown_on`](Self::shutdown_on).

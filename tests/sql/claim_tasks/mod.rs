@@ -2,8 +2,10 @@
 
 mod bodies;
 mod classes;
+mod duplicates;
 mod fatal;
 mod inputs;
+mod mixed;
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

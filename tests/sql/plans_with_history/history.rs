@@ -29,17 +29,22 @@ pub(super) async fn empty() -> TestDb {
     db
 }
 
-/// A million ended tasks and archived messages, as if the flow had been in use for long.
+/// Workers that have stopped, half of them of a function that runs no more.
+pub(super) const WORKERS: i32 = 50_000;
+
+/// A million ended tasks and archived messages, and the workers that there were, as if the flow had been in use for long.
 pub(super) async fn insert(pool: &PgPool) {
     let runs = in_one_session(pool, RUN_ROWS);
     let messages = in_one_session(pool, &[MESSAGE_ROWS]);
-    tokio::join!(runs, messages);
+    let workers = in_one_session(pool, &[WORKER_ROWS]);
+    tokio::join!(runs, messages, workers);
 }
 
 async fn in_one_session(pool: &PgPool, statements: &[&str]) {
     let mut session = pool.acquire().await.expect("a session");
     for statement in statements {
         let statement = statement.replace("{runs}", &RUNS.to_string());
+        let statement = statement.replace("{workers}", &WORKERS.to_string());
         sqlx::raw_sql(AssertSqlSafe(statement))
             .execute(&mut *session)
             .await
@@ -101,3 +106,8 @@ const MESSAGE_ROWS: &str = "
     insert into pgmq.a_f (msg_id, read_ct, enqueued_at, archived_at, vt, message)
     select m, 1, timestamp '2020-01-01', timestamp '2020-01-01' + make_interval(secs => m), '2020-01-01', '{}'
     from generate_series(1, {runs} * 50) m";
+
+const WORKER_ROWS: &str = "
+    insert into pgflow.workers (worker_id, function_name, queue_name, flow_slug, started_at, last_heartbeat_at, stopped_at)
+    select gen_random_uuid(), case n % 2 when 0 then 'test-worker' else 'idle' end, 'f', 'f', at, at + interval '1 minute', at + interval '1 minute'
+    from (select n, now() - interval '40 days' + make_interval(mins => n) as at from generate_series(1, {workers}) n) ended";

@@ -31,7 +31,7 @@ enum Call {
 }
 
 /// Each index, with what it is for.
-const INDEXES: [(&str, For); 20] = [
+const INDEXES: [(&str, For); 22] = [
     ("deps_pkey", For::Call(Call::Complete)),
     (
         "flows_pkey",
@@ -65,6 +65,10 @@ const INDEXES: [(&str, For); 20] = [
         ),
     ),
     (
+        "idx_workers_not_stopped",
+        For::Query("select pgflow.ensure_workers()"),
+    ),
+    (
         "installation_pkey",
         For::Query("select pgflow.start_flow('f', '[]')"),
     ),
@@ -89,6 +93,10 @@ const INDEXES: [(&str, For); 20] = [
     (
         "steps_pkey",
         For::Query("select pgflow.start_flow('f', '[]')"),
+    ),
+    (
+        "wakeups_pkey",
+        For::Query("select pgflow.start_flow('f', '[1]')"),
     ),
     (
         "worker_functions_pkey",
@@ -173,6 +181,10 @@ async fn every_index_is_for_something() {
     }
     let stalled = claim(&db.pool, worker, 1).await.remove(0);
     age(&db.pool, stalled.run_id, "list", 3600).await;
+    sqlx::query("update pgflow.worker_functions set start_mode = 'http'")
+        .execute(&db.pool)
+        .await
+        .expect("the function can be changed");
     sqlx::query("analyze")
         .execute(&db.pool)
         .await

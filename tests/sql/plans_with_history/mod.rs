@@ -4,6 +4,7 @@
 mod history;
 mod indexes;
 mod reads;
+mod workers;
 
 use serde_json::json;
 use sqlx::{Connection, PgConnection, PgTransaction};
@@ -106,6 +107,7 @@ impl<'a> Session<'a> {
         self.explain(run_id, "each", "running").await;
         self.explain(run_id, "last", "waiting_for_dependencies")
             .await;
+        self.operations(&tasks).await;
         self.reports(&tasks).await;
         self.recovery(run_id).await;
         self.last_tasks(run_id).await;
@@ -248,12 +250,16 @@ impl<'a> Session<'a> {
 /// A worker that misses no heartbeat, however long the test takes.
 async fn live_worker(db: &TestDb) -> Uuid {
     let worker = worker(&db.pool, "f").await;
+    keep_alive(db).await;
+    worker
+}
+
+async fn keep_alive(db: &TestDb) {
     history::run(
         &db.pool,
-        "update pgflow.workers set last_heartbeat_at = now() + interval '1 hour'",
+        "update pgflow.workers set last_heartbeat_at = now() + interval '1 hour' where stopped_at is null",
     )
     .await;
-    worker
 }
 
 #[tokio::test]

@@ -9,19 +9,19 @@ pub mod step {
     pub const depends_on: () = ();
     /// `map = step` or `map = input`: one task per element of that list; the element is the parameter `item`.
     pub const map: () = ();
-    /// `max_attempts = 3`: how often a task is tried, the first attempt included.
+    /// `max_attempts = 3`: how often a task is tried, the first attempt included; at least 1, by default the flow's.
     pub const max_attempts: () = ();
-    /// `base_delay = "5s"`: the delay that the back-off between attempts starts from.
+    /// `base_delay = "5s"`: the delay that the back-off between attempts starts from; at least 1 s, by default the flow's.
     pub const base_delay: () = ();
-    /// `timeout = "60s"`: how long an attempt may run.
+    /// `timeout = "60s"`: how long an attempt may run; at least 3 s, by default the flow's.
     pub const timeout: () = ();
-    /// `start_delay = "5m"`: the wait before the first attempt.
+    /// `start_delay = "5m"`: the wait before the first attempt; none by default.
     pub const start_delay: () = ();
     /// `if_not = { .. }`: run only if the input does not contain this.
     pub const if_not: () = ();
-    /// `when_unmet = "skip"`: what happens when the condition does not hold.
+    /// `when_unmet = "skip"`: what happens when the condition does not hold: `"skip"` (the default), `"skip-cascade"` or `"fail"`.
     pub const when_unmet: () = ();
-    /// `when_exhausted = "fail"`: what happens when the last attempt has failed.
+    /// `when_exhausted = "fail"`: what happens when the last attempt has failed: `"fail"` (the default), `"skip"` or `"skip-cascade"`.
     pub const when_exhausted: () = ();
 }
 
@@ -41,10 +41,10 @@ pub mod flow {
     pub const output: () = ();
     /// `output_derive = [Debug, Clone]`: derives for the output struct.
     pub const output_derive: () = ();
-    /// `max_attempts = 3`: how often a task is tried, the first attempt included; steps can set their own.
+    /// `max_attempts = 3`: how often a task is tried, the first attempt included; at least 1, 3 by default; steps can set their own.
     pub const max_attempts: () = ();
-    /// `base_delay = "5s"`: the delay that the back-off between attempts starts from; steps can set their own.
+    /// `base_delay = "5s"`: the delay that the back-off between attempts starts from; at least 1 s, 5 s by default; steps can set their own.
     pub const base_delay: () = ();
-    /// `timeout = "60s"`: how long an attempt may run; steps can set their own.
+    /// `timeout = "60s"`: how long an attempt may run; at least 3 s, 60 s by default; steps can set their own.
     pub const timeout: () = ();
 }

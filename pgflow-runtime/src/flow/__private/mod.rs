@@ -21,7 +21,7 @@ pub use super::{
     slot::{FromSlot, Required, Skippable},
     stored::{Codec, Stored, codec, input_codec, list_codecs, vec_codec},
     take::{
-        TakesCtx, TakesInput, TakesItem, TakesState, TakesStateByValue, ctx, input, item, state,
+        TakesCtx, TakesInput, TakesItem, TakesState, TakesStateByValue, ctx, input, state,
         state_by_value,
     },
     task::item_of,

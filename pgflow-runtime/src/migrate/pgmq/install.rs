@@ -3,6 +3,7 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection, PgPool, postgres::PgPoolOptions};
 
 use super::{MigrateError, PgmqState, probe};
+use crate::migrate::unnamed;
 use crate::migrate::{
     error::{INSUFFICIENT_PRIVILEGE, sqlstate},
     privilege, session,
@@ -24,7 +25,7 @@ pub(super) async fn install(
 }
 
 async fn is_extension_available(connection: &mut PgConnection) -> Result<bool, MigrateError> {
-    sqlx::query_scalar(
+    unnamed::query_scalar(
         "select exists (select from pg_catalog.pg_available_extensions where name = 'pgmq')",
     )
     .fetch_one(connection)

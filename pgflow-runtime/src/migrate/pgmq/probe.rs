@@ -3,6 +3,7 @@ use std::fmt;
 use sqlx::PgConnection;
 
 use super::{MigrateError, PgmqState};
+use crate::migrate::unnamed;
 
 /// A function of PGMQ that pgflow calls, with the types of the arguments that it passes.
 #[derive(Debug, Clone, Copy)]
@@ -79,11 +80,11 @@ struct Schema {
 /// Looks at the catalog only, so that it needs no privilege on the schema.
 pub(crate) async fn probe(connection: &mut PgConnection) -> Result<PgmqState, MigrateError> {
     let doing = MigrateError::doing("looking for PGMQ");
-    let schema: Schema = sqlx::query_as(include_str!("../sql/pgmq_schema.sql"))
+    let schema: Schema = unnamed::query_as(include_str!("../sql/pgmq_schema.sql"))
         .fetch_one(&mut *connection)
         .await
         .map_err(&doing)?;
-    let candidates: Vec<Candidate> = sqlx::query_as(include_str!("../sql/pgmq_functions.sql"))
+    let candidates: Vec<Candidate> = unnamed::query_as(include_str!("../sql/pgmq_functions.sql"))
         .fetch_all(&mut *connection)
         .await
         .map_err(&doing)?;
@@ -99,7 +100,7 @@ pub(crate) async fn probe(connection: &mut PgConnection) -> Result<PgmqState, Mi
         return Ok(PgmqState::Extension { version });
     }
     let version = if schema.tracked {
-        sqlx::query_scalar(
+        unnamed::query_scalar(
             "select version from pgmq.__pgmq_migrations order by run_at desc limit 1",
         )
         .fetch_optional(connection)

@@ -13,7 +13,10 @@ use crate::{
         error::tests::sqlstate,
         fail::Failure,
     },
-    worker::{recorder, wakeup::Wakeup},
+    worker::{
+        recorder,
+        wakeup::{Sleeper, Wakeup},
+    },
 };
 
 type Answer = Result<bool, CallError>;
@@ -356,7 +359,7 @@ async fn ready_tasks_wake_the_claimer() {
         bench.output(0);
         bench.end().await;
         let start = Instant::now();
-        wakeup.sleep(Duration::from_secs(10)).await;
+        Sleeper::new(&wakeup, Duration::from_secs(10)).sleep().await;
         assert_eq!(start.elapsed() == Duration::ZERO, made_ready);
     }
 }

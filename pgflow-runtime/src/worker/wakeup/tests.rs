@@ -7,8 +7,12 @@ use crate::worker::testing::{DEFINITION, STEP};
 const POLL: Duration = Duration::from_secs(1);
 
 async fn slept(wakeup: &Wakeup) -> Duration {
+    asleep(&Sleeper::new(wakeup, POLL)).await
+}
+
+async fn asleep(sleeper: &Sleeper<'_>) -> Duration {
     let start = Instant::now();
-    wakeup.sleep(POLL).await;
+    sleeper.sleep().await;
     start.elapsed()
 }
 
@@ -118,7 +122,35 @@ async fn results_of_a_step_wake_the_workers_of_steps_that_come_after_it() {
 #[tokio::test(start_paused = true)]
 async fn a_forgotten_hint_does_not_wake() {
     let wakeup = Wakeup::default();
+    let mut sleeper = Sleeper::new(&wakeup, POLL);
     wakeup.wake_for_ready();
-    wakeup.forget();
-    assert!(slept(&wakeup).await > Duration::ZERO);
+    sleeper.forget();
+    assert!(asleep(&sleeper).await >= POLL.mul_f64(0.79));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_notification_the_claimer_looks_once_more() {
+    let wakeup = Wakeup::default();
+    let mut sleeper = Sleeper::new(&wakeup, POLL);
+    wakeup.announce();
+    assert_eq!(asleep(&sleeper).await, Duration::ZERO);
+    sleeper.forget();
+    // The timer counts in milliseconds, and rounds up.
+    let again = asleep(&sleeper).await;
+    assert!(again >= LOOK_AGAIN && again < LOOK_AGAIN * 2, "{again:?}");
+    sleeper.forget();
+    assert!(asleep(&sleeper).await >= POLL.mul_f64(0.79), "once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_in_between_does_not_replace_the_second_look() {
+    let wakeup = Wakeup::default();
+    let mut sleeper = Sleeper::new(&wakeup, POLL);
+    wakeup.announce();
+    sleeper.forget();
+    tokio::time::sleep(LOOK_AGAIN / 3).await;
+    // As a worker does that claims again because the first claim filled its slots.
+    sleeper.forget();
+    let again = asleep(&sleeper).await;
+    assert!(again > Duration::ZERO && again < LOOK_AGAIN, "{again:?}");
 }

@@ -2,19 +2,24 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
-use super::{Shared, wakeup::wake_all};
-use crate::sql::{maintenance::requeue_stalled_tasks, retry::jittered};
+use super::Hub;
+use crate::{
+    sql::{maintenance::requeue_stalled_tasks, retry::jittered},
+    worker::wakeup::wake_all,
+};
 
-/// Every worker does this; the database lets one at a time.
+/// Every process does this; the database lets one at a time.
 const INTERVAL: Duration = Duration::from_secs(15);
 
-/// Looks for stalled tasks of all flows, at once and until it is dropped: a worker is often started because one died.
-pub(crate) async fn run(shared: &Shared) {
+/// Looks for stalled tasks of all flows until it is dropped.
+pub(super) async fn run(hub: &Hub) {
     loop {
-        match requeue_stalled_tasks(&shared.pool).await {
+        let due = hub.due().recovery;
+        sleep_until(due).await;
+        match requeue_stalled_tasks(&hub.pool).await {
             Ok(0) => {}
             Ok(tasks) => {
                 warn!(tasks, "stalled tasks were put back into their queues");
@@ -25,6 +30,6 @@ pub(crate) async fn run(shared: &Shared) {
                 "stalled tasks could not be looked for, the next try follows"
             ),
         }
-        sleep(jittered(INTERVAL)).await;
+        hub.due().recovery = Instant::now() + jittered(INTERVAL);
     }
 }

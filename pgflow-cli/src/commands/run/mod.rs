@@ -1,10 +1,15 @@
-use std::fmt::Write as _;
+mod screen;
+mod watch;
+mod words;
+
+use std::{fmt::Write as _, time::Duration};
 
 use clap::Args;
 use pgflow_runtime::inspect::{self, RunDetails, StepDetails};
 use uuid::Uuid;
 
 use crate::{
+    age,
     arguments::{Connection, Output},
     database,
     exit::Exit,
@@ -17,6 +22,12 @@ use crate::{
 pub(crate) struct Run {
     /// The run's id.
     id: Uuid,
+    /// Follow the run until it ends: on a terminal in place, elsewhere with a line for each change, with --json with an object for each change.
+    #[arg(long)]
+    watch: bool,
+    /// How long to pause between two looks; longer when a look takes long.
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch", value_parser = age::parse_interval)]
+    interval: Duration,
 }
 
 impl Run {
@@ -26,26 +37,34 @@ impl Run {
         output: &Output,
     ) -> Result<Exit, Failure> {
         let mut database = database::ready(connection).await?;
+        if self.watch {
+            return watch::watch(&mut database, self.id, self.interval, output.json).await;
+        }
         let Some(details) = inspect::run(&mut database, self.id).await? else {
-            return Err(Failure::new(
-                Exit::NotFound,
-                format!(
-                    "run {} does not exist; expected the id of a run; `pgflow runs` lists them",
-                    self.id
-                ),
-            ));
+            return Err(not_found(self.id));
         };
         if output.json {
             output::print_json(&details)?;
         } else {
             output::print(&describe(&details)?)?;
         }
-        Ok(if details.run.status == "failed" {
-            Exit::RunFailed
-        } else {
-            Exit::Done
-        })
+        Ok(exit(&details))
     }
+}
+
+fn exit(details: &RunDetails) -> Exit {
+    if details.run.status == "failed" {
+        Exit::RunFailed
+    } else {
+        Exit::Done
+    }
+}
+
+fn not_found(run_id: Uuid) -> Failure {
+    Failure::new(
+        Exit::NotFound,
+        format!("run {run_id} does not exist; expected the id of a run; `pgflow runs` lists them"),
+    )
 }
 
 fn describe(details: &RunDetails) -> Result<String, Failure> {
@@ -101,30 +120,8 @@ fn steps(steps: &[StepDetails], run_has_ended: bool) -> String {
             step.tasks.completed.to_string(),
             step.tasks.failed.to_string(),
             took.unwrap_or_default(),
-            table::short(&note(step, run_has_ended), 80),
+            table::short(&words::note(step, run_has_ended), 80),
         ]);
     }
     table::text(&rows)
-}
-
-/// What the counts don't say.
-fn note(step: &StepDetails, run_has_ended: bool) -> String {
-    let given_up = step.tasks.skipped + step.tasks.cancelled;
-    let parts = [
-        step.skip_reason
-            .as_ref()
-            .map(|reason| reason.replace('_', " ")),
-        (given_up > 0).then(|| format!("{given_up} given up")),
-        (step.status == "created" && run_has_ended).then(|| "never started".to_owned()),
-        (step.status == "created" && !run_has_ended && step.remaining_deps > 0)
-            .then(|| waits_for(step.remaining_deps)),
-        step.error_message.clone(),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    parts.join("; ")
-}
-
-fn waits_for(steps: i32) -> String {
-    let plural = if steps == 1 { "" } else { "s" };
-    format!("waits for {steps} step{plural}")
 }

@@ -1,0 +1,24 @@
+-- Many workers of one process say that they live. Returns whether each is deprecated, and why: then it should finish what it runs and stop. One that is
+-- unknown or has stopped returns no row.
+-- Locks: the workers' rows, in the order of their ids. Callers: workers, every 5 s.
+create or replace function pgflow.worker_heartbeats(worker_ids uuid[]) returns table (worker_id uuid, is_deprecated boolean, deprecated_reason text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return query
+    update pgflow.workers w
+    set last_heartbeat_at = clock_timestamp()
+    from (
+        select x.worker_id
+        from pgflow.workers x
+        where x.worker_id = any (worker_heartbeats.worker_ids) and x.stopped_at is null
+        order by x.worker_id
+        for no key update
+    ) alive
+    where w.worker_id = alive.worker_id
+    returning w.worker_id, w.deprecated_at is not null, w.deprecated_reason;
+end
+$$;

@@ -1,0 +1,133 @@
+//! Enabling and disabling.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use pgflow_runtime::operations::{self, FunctionChange, FunctionStatus};
+
+use super::{state, target::Target};
+use crate::{
+    arguments::{Connection, Output},
+    database,
+    exit::Exit,
+    failure::Failure,
+    output,
+    words::count,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Enable {
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Disable {
+    #[command(flatten)]
+    target: Target,
+    /// Why: shown to whoever tries to start one of their workers.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Enable {
+    pub(super) async fn run(
+        self,
+        connection: &Connection,
+        output: &Output,
+    ) -> Result<Exit, Failure> {
+        let pool = database::ready_pool(connection).await?;
+        let names = self.target.resolve(&pool).await?;
+        let changes = operations::enable(&pool, &names).await?;
+        if output.json {
+            output::print_json(&changes)?;
+        } else {
+            let lines: Vec<String> = changes.iter().map(enabled).collect();
+            output::print(&lines.join("\n"))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Disable {
+    pub(super) async fn run(
+        self,
+        connection: &Connection,
+        output: &Output,
+    ) -> Result<Exit, Failure> {
+        let pool = database::ready_pool(connection).await?;
+        let names = self.target.resolve(&pool).await?;
+        let changes = operations::disable(&pool, &names, self.reason.as_deref()).await?;
+        if output.json {
+            output::print_json(&changes)?;
+            return Ok(Exit::Done);
+        }
+        let functions = operations::list(&pool, Some(&names), false).await?;
+        let mut text: Vec<String> = changes.iter().map(disabled).collect();
+        if let Some(live) = live(&functions, &self.target)? {
+            text.push(live);
+        }
+        output::print(&text.join("\n"))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn enabled(change: &FunctionChange) -> String {
+    let name = &change.after.function_name;
+    if change.fence_ended() {
+        return fence_ended(change);
+    }
+    if change.before.enabled {
+        return format!("{name} was enabled already");
+    }
+    format!(
+        "{name} is enabled; it was {}",
+        state::disabled(&change.before)
+    )
+}
+
+/// The end of a fence, and what it restored.
+pub(super) fn fence_ended(change: &FunctionChange) -> String {
+    let name = &change.after.function_name;
+    if change.after.enabled {
+        return format!("{name} is not fenced any more: it is enabled again");
+    }
+    format!(
+        "{name} is not fenced any more, and still {}; once that is dealt with: pgflow workers enable {name}",
+        state::disabled(&change.after)
+    )
+}
+
+fn disabled(change: &FunctionChange) -> String {
+    let name = &change.after.function_name;
+    if change.after.is_fenced() {
+        return format!(
+            "{name} is fenced; the end of the fence restores: {}",
+            state::recorded(&change.after)
+        );
+    }
+    if change.before.enabled {
+        return format!("{name} is disabled: none of its workers starts any more");
+    }
+    format!("{name} was {} already", state::disabled(&change.after))
+}
+
+/// The workers that go on.
+fn live(functions: &[FunctionStatus], target: &Target) -> Result<Option<String>, Failure> {
+    let mut running = 0;
+    for function in functions {
+        let workers = function.workers.iter();
+        running += workers.filter(|worker| worker.state.is_live()).count() as u64;
+    }
+    if running == 0 {
+        return Ok(None);
+    }
+    let mut text = count(running, "live worker");
+    write!(
+        text,
+        " {} on; to stop them: pgflow workers drain {}",
+        if running == 1 { "goes" } else { "go" },
+        target.written()
+    )?;
+    Ok(Some(text))
+}

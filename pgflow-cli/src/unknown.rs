@@ -1,0 +1,89 @@
+//! Names that the database does not know: what it has instead.
+
+use crate::{exit::Exit, failure::Failure};
+
+/// How many names an error lists.
+const LISTED: usize = 20;
+
+/// No flow has this slug.
+pub(crate) fn flow(slug: &str, known: &[String]) -> Failure {
+    let expected = if known.is_empty() {
+        "it has no flows; a worker that starts defines its flow; check --database-url or DATABASE_URL"
+            .to_owned()
+    } else {
+        format!(
+            "expected the exact slug of one that it has: {}{}",
+            list(known),
+            meant(slug, known)
+        )
+    };
+    Failure::new(
+        Exit::NotFound,
+        format!("flow \"{slug}\" is not defined in this database; {expected}"),
+    )
+}
+
+/// No worker function has this name.
+pub(crate) fn function(name: &str, known: &[String]) -> Failure {
+    let expected = if known.is_empty() {
+        "it has none; a worker that starts makes its function known".to_owned()
+    } else {
+        format!(
+            "expected the exact name of one that it has: {}{}",
+            list(known),
+            meant(name, known)
+        )
+    };
+    Failure::new(
+        Exit::NotFound,
+        format!("worker function \"{name}\" is not known in this database; {expected}"),
+    )
+}
+
+fn list(known: &[String]) -> String {
+    let mut text = known[..known.len().min(LISTED)].join(", ");
+    if known.len() > LISTED {
+        text.push_str(", ..");
+    }
+    text
+}
+
+fn meant(name: &str, known: &[String]) -> String {
+    let name = name.to_lowercase();
+    known
+        .iter()
+        .map(|other| (strsim::jaro_winkler(&name, &other.to_lowercase()), other))
+        .filter(|(similarity, _)| *similarity >= 0.8)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map_or_else(String::new, |(_, other)| {
+            format!("; did you mean \"{other}\"?")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_similar_name_is_suggested() {
+        let known = names(&["crate_audit", "media_ingest"]);
+        for (name, expected) in [
+            ("crate_adit", "; did you mean \"crate_audit\"?"),
+            ("Media_Ingest", "; did you mean \"media_ingest\"?"),
+            ("orders", ""),
+        ] {
+            assert_eq!(meant(name, &known), expected);
+        }
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let known: Vec<String> = (0..30).map(|n| format!("flow_{n}")).collect();
+        assert!(list(&known).ends_with("flow_19, .."));
+        assert_eq!(list(&names(&["a", "b"])), "a, b");
+    }
+}

@@ -1,0 +1,352 @@
+//! Takes worker functions out of service and back: for operators, and for the programs that deploy workers.
+//!
+//! A *worker function* is what gets deployed and started again; *workers* are its running processes. To replace the code of a function in place,
+//! fence it, wait until its workers have stopped, deploy, and end the fence:
+//!
+//! ```no_run
+//! # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//! use pgflow_runtime::operations;
+//!
+//! // All functions of the flow at once: the old code of one step must not run beside the new code of another.
+//! let functions = operations::functions_of_flow(&pool, "media_ingest").await?;
+//! operations::fence(&pool, &functions, Some("release 42")).await?;
+//! while !operations::drain_status(&pool, &functions).await?.is_drained() {
+//!     // While everything is fenced, no worker recovers the tasks of dead ones.
+//!     operations::requeue_stalled_tasks(&pool).await?;
+//!     tokio::time::sleep(Duration::from_secs(1)).await;
+//! }
+//! // Here the new code is put in place.
+//! operations::unfence(&pool, &functions).await?;
+//! while !operations::restart_status(&pool, &functions).await?.is_up() {
+//!     tokio::time::sleep(Duration::from_secs(1)).await;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The role that calls needs the rights of the schema's owner; [`list`], [`functions`], [`functions_of_flow`], [`drain_status`] and
+//! [`restart_status`] only read. `pgflow workers` does the same on a command line.
+//!
+//! A worker lives while its heartbeat is newer than 6 seconds.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::sql::{self, CallError, operations::Call};
+
+/// A worker function: what is deployed and started, under one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct WorkerFunction {
+    /// Its name: the flow's slug, or the queue's name for a worker of one step, unless the worker was given another.
+    pub function_name: String,
+    /// `process`: somebody supervises its processes; `http`: it is invoked when it has no live worker.
+    pub start_mode: String,
+    /// Whether its workers may start.
+    pub enabled: bool,
+    /// Since when not.
+    pub disabled_at: Option<DateTime<Utc>>,
+    /// Why not.
+    pub disabled_reason: Option<String>,
+    /// Since when it is fenced: out of service for a deployment.
+    pub fenced_at: Option<DateTime<Utc>>,
+    /// What the end of the fence restores: [`enabled`](Self::enabled). None when it is not fenced.
+    pub recorded_enabled: Option<bool>,
+    /// What the end of the fence restores: [`disabled_at`](Self::disabled_at).
+    pub recorded_disabled_at: Option<DateTime<Utc>>,
+    /// What the end of the fence restores: [`disabled_reason`](Self::disabled_reason).
+    pub recorded_disabled_reason: Option<String>,
+    /// Where a function of start mode `http` is invoked.
+    pub http_url: Option<String>,
+    /// When it was invoked last.
+    pub last_invoked_at: Option<DateTime<Utc>>,
+}
+
+impl WorkerFunction {
+    /// Whether it is out of service for a deployment.
+    pub fn is_fenced(&self) -> bool {
+        self.fenced_at.is_some()
+    }
+}
+
+/// A worker function with its workers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FunctionStatus {
+    /// The function.
+    #[serde(flatten)]
+    pub function: WorkerFunction,
+    /// Its workers, those that started last first.
+    pub workers: Vec<WorkerStatus>,
+}
+
+/// A worker and what it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct WorkerStatus {
+    /// Its id, new at every start.
+    pub worker_id: Uuid,
+    /// Its function.
+    pub function_name: String,
+    /// The flow that it serves.
+    pub flow_slug: String,
+    /// The step that it serves; none for a worker of all steps.
+    pub step_slug: Option<String>,
+    /// The queue that it reads.
+    pub queue_name: String,
+    /// Whether it runs.
+    pub state: WorkerState,
+    /// How many tasks it has started and not ended.
+    pub started_tasks: i64,
+    /// When it started.
+    pub started_at: DateTime<Utc>,
+    /// When it was heard of last.
+    pub last_heartbeat_at: DateTime<Utc>,
+    /// When it was told to stop.
+    pub deprecated_at: Option<DateTime<Utc>>,
+    /// Why it was told to stop.
+    pub deprecated_reason: Option<String>,
+    /// When it stopped.
+    pub stopped_at: Option<DateTime<Utc>>,
+}
+
+/// Whether a worker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WorkerState {
+    /// It lives, and takes tasks.
+    Running,
+    /// It lives, and was told to stop: it finishes what it runs, and takes nothing more.
+    Draining,
+    /// It has not said that it stopped, and was not heard of for 6 seconds: it died, or can't reach the database.
+    Lost,
+    /// It has stopped.
+    Stopped,
+}
+
+impl WorkerState {
+    /// As the database writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Draining => "draining",
+            Self::Lost => "lost",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// Whether it was heard of within 6 seconds, and has not stopped.
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Running | Self::Draining)
+    }
+}
+
+/// A worker function before and after a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FunctionChange {
+    /// As it was.
+    pub before: WorkerFunction,
+    /// As it is now.
+    pub after: WorkerFunction,
+}
+
+impl FunctionChange {
+    /// Whether the call ended a fence.
+    pub fn fence_ended(&self) -> bool {
+        self.before.is_fenced() && !self.after.is_fenced()
+    }
+}
+
+/// What [`fence`] did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Fence {
+    /// The functions, by name.
+    pub functions: Vec<FunctionChange>,
+    /// The workers that were told to stop; not those that had been told before.
+    pub told_to_stop: Vec<WorkerStatus>,
+}
+
+/// How far the workers of some functions have stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DrainStatus {
+    /// The workers that live, and those, whatever their state, of which a task is still started.
+    pub waiting_for: Vec<BusyWorker>,
+    /// The functions that are enabled: their workers may be started again at any moment. A fence keeps them out.
+    pub enabled_functions: Vec<String>,
+}
+
+impl DrainStatus {
+    /// Whether none of the functions' workers lives, and none of their tasks is started.
+    pub fn is_drained(&self) -> bool {
+        self.waiting_for.is_empty()
+    }
+}
+
+/// A worker that has not ended, or whose tasks have not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct BusyWorker {
+    /// The worker.
+    #[serde(flatten)]
+    #[sqlx(flatten)]
+    pub worker: WorkerStatus,
+    /// From when on recovery takes the last of its started tasks for lost.
+    pub tasks_overdue_at: Option<DateTime<Utc>>,
+}
+
+/// How far the workers of some functions have come back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RestartStatus {
+    /// The functions of which no worker runs that may take tasks.
+    pub without_worker: Vec<String>,
+    /// Steps of the functions' flows whose queue nobody serves.
+    pub uncovered: Vec<UncoveredStep>,
+}
+
+impl RestartStatus {
+    /// Whether each function has a worker that takes tasks, and each step of their flows is served.
+    pub fn is_up(&self) -> bool {
+        self.without_worker.is_empty() && self.uncovered.is_empty()
+    }
+}
+
+/// A step whose queue no live worker serves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct UncoveredStep {
+    /// Its flow.
+    pub flow_slug: String,
+    /// The step.
+    pub step_slug: String,
+    /// Its queue.
+    pub queue_name: String,
+}
+
+/// All worker functions, by name.
+pub async fn functions(pool: &PgPool) -> Result<Vec<WorkerFunction>, CallError> {
+    sql::operations::read_functions(pool).await
+}
+
+/// The names of the worker functions of a flow, in order: those of which a live worker serves the flow, those whose newest worker did, and those
+/// that served one of the flow's queues last. Empty for a flow that nobody has served.
+///
+/// That is more than the functions that serve it now: a worker that has crashed is started again by whoever supervises it, so a fence without it
+/// would have a gap.
+pub async fn functions_of_flow(pool: &PgPool, flow_slug: &str) -> Result<Vec<String>, CallError> {
+    sql::operations::read_functions_of_flow(pool, flow_slug).await
+}
+
+/// Worker functions by name, with their workers; all of them, or those with these names. Names that are not known are left out.
+///
+/// Workers that have stopped are left out too, unless `with_stopped`.
+pub async fn list(
+    pool: &PgPool,
+    function_names: Option<&[String]>,
+    with_stopped: bool,
+) -> Result<Vec<FunctionStatus>, CallError> {
+    sql::operations::list(pool, function_names, with_stopped).await
+}
+
+/// Takes functions out of service for a deployment, all of them in one transaction: records whether each is enabled, disables it, and tells its
+/// workers to stop. A function that is fenced already keeps what it has recorded.
+///
+/// # Errors
+///
+/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when a function is not known, and
+/// [`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument) when none is named; nothing is changed then.
+pub async fn fence(
+    pool: &PgPool,
+    function_names: &[String],
+    reason: Option<&str>,
+) -> Result<Fence, CallError> {
+    sql::operations::fence(pool, function_names, reason).await
+}
+
+/// Ends the fence of functions, all of them in one transaction: restores what was recorded, which may be that a function is disabled. Functions
+/// that are not fenced are left as they are.
+///
+/// # Errors
+///
+/// Those of [`fence`].
+pub async fn unfence(
+    pool: &PgPool,
+    function_names: &[String],
+) -> Result<Vec<FunctionChange>, CallError> {
+    sql::operations::change(pool, function_names, Call::Unfence).await
+}
+
+/// Tells the workers of functions to stop: they finish what they run, and take nothing more. The functions stay as they are. Returns the ids of
+/// the workers that were told now.
+///
+/// # Errors
+///
+/// Those of [`fence`].
+pub async fn deprecate(
+    pool: &PgPool,
+    function_names: &[String],
+    reason: Option<&str>,
+) -> Result<Vec<Uuid>, CallError> {
+    sql::operations::deprecate(pool, function_names, reason).await
+}
+
+/// Reads how far the workers of functions have stopped.
+pub async fn drain_status(
+    pool: &PgPool,
+    function_names: &[String],
+) -> Result<DrainStatus, CallError> {
+    sql::operations::drain_status(pool, function_names).await
+}
+
+/// Reads how far the workers of functions have come back after the end of a fence.
+///
+/// A worker counts when it lives and was not told to stop. The fence tells all workers that exist, and lets none start: one that was not told has
+/// started after the fence ended.
+pub async fn restart_status(
+    pool: &PgPool,
+    function_names: &[String],
+) -> Result<RestartStatus, CallError> {
+    sql::operations::restart_status(pool, function_names).await
+}
+
+/// Puts the tasks of dead workers back into their queues, once they are past their timeout + 30 seconds; returns how many. Every running worker
+/// does this, of whatever flow, but when everything is fenced there is none.
+pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
+    let requeued = sql::maintenance::requeue_stalled_tasks(pool).await?;
+    Ok(requeued.unsigned_abs().into())
+}
+
+/// Lets the workers of functions start again, of all of them in one transaction. Of a fenced function, only the fence ends: what was recorded is
+/// restored, which may be that it is disabled.
+///
+/// # Errors
+///
+/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when a function is not known; nothing is changed then.
+pub async fn enable(
+    pool: &PgPool,
+    function_names: &[String],
+) -> Result<Vec<FunctionChange>, CallError> {
+    sql::operations::change(pool, function_names, Call::Enable).await
+}
+
+/// Lets no worker of functions start any more, of all of them in one transaction; workers that run go on. A function that is disabled already
+/// keeps its time and reason. Of a fenced one, what the end of the fence restores becomes disabled.
+///
+/// # Errors
+///
+/// Those of [`enable`].
+pub async fn disable(
+    pool: &PgPool,
+    function_names: &[String],
+    reason: Option<&str>,
+) -> Result<Vec<FunctionChange>, CallError> {
+    sql::operations::change(pool, function_names, Call::Disable { reason }).await
+}

@@ -1,0 +1,279 @@
+//! Worker functions and their workers, as operators see and change them.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use sqlx::{AssertSqlSafe, PgConnection, PgExecutor, PgPool};
+use uuid::Uuid;
+
+use super::CallError;
+use crate::operations::{
+    BusyWorker, DrainStatus, Fence, FunctionChange, FunctionStatus, RestartStatus, UncoveredStep,
+    WorkerFunction, WorkerStatus,
+};
+
+const FUNCTION: &str = "function_name, start_mode, enabled, disabled_at, disabled_reason, fenced_at, recorded_enabled, \
+     recorded_disabled_at, recorded_disabled_reason, http_url, last_invoked_at";
+
+const WORKER: &str = "worker_id, function_name, flow_slug, step_slug, queue_name, state, started_tasks, started_at, \
+     last_heartbeat_at, deprecated_at, deprecated_reason, stopped_at";
+
+const SNAPSHOT: &str = "begin transaction isolation level repeatable read, read only";
+
+/// The role's own default could be serializable.
+const CHANGE: &str = "begin transaction isolation level read committed";
+
+/// Which function belongs to which flow, by three signs: a live worker, the function's newest worker, the last worker of a queue.
+const MEMBERS: &str = "select live.function_name, live.flow_slug from pgflow.live_workers live \
+     union \
+     (select distinct on (w.function_name) w.function_name, w.flow_slug from pgflow.workers w \
+      order by w.function_name, w.started_at desc, w.worker_id desc) \
+     union \
+     (select distinct on (w.flow_slug, w.queue_name) w.function_name, w.flow_slug from pgflow.workers w \
+      where exists (select from pgflow.steps s where s.flow_slug = w.flow_slug and s.queue_name = w.queue_name) \
+      order by w.flow_slug, w.queue_name, w.started_at desc, w.worker_id desc)";
+
+pub(crate) async fn read_functions(
+    executor: impl PgExecutor<'_>,
+) -> Result<Vec<WorkerFunction>, CallError> {
+    let query = format!("select {FUNCTION} from pgflow.worker_functions order by function_name");
+    Ok(sqlx::query_as(AssertSqlSafe(query))
+        .fetch_all(executor)
+        .await?)
+}
+
+pub(crate) async fn read_functions_of_flow(
+    executor: impl PgExecutor<'_>,
+    flow_slug: &str,
+) -> Result<Vec<String>, CallError> {
+    // A worker's row may outlive its function's.
+    let query = format!(
+        "select f.function_name from pgflow.worker_functions f \
+         join ({MEMBERS}) member on member.function_name = f.function_name \
+         where member.flow_slug = $1 order by f.function_name"
+    );
+    Ok(sqlx::query_scalar(AssertSqlSafe(query))
+        .bind(flow_slug)
+        .fetch_all(executor)
+        .await?)
+}
+
+/// The functions and their workers as they are at one moment.
+pub(crate) async fn list(
+    pool: &PgPool,
+    function_names: Option<&[String]>,
+    with_stopped: bool,
+) -> Result<Vec<FunctionStatus>, CallError> {
+    let mut transaction = pool.begin_with(SNAPSHOT).await?;
+    let query = format!(
+        "select {FUNCTION} from pgflow.worker_functions \
+         where $1::text[] is null or function_name = any ($1) order by function_name"
+    );
+    let functions: Vec<WorkerFunction> = sqlx::query_as(AssertSqlSafe(query))
+        .bind(function_names)
+        .fetch_all(&mut *transaction)
+        .await?;
+    let query = format!(
+        "select {WORKER} from pgflow.worker_status \
+         where ($1::text[] is null or function_name = any ($1)) and ($2 or stopped_at is null) \
+         order by function_name, started_at desc, worker_id desc"
+    );
+    let workers: Vec<WorkerStatus> = sqlx::query_as(AssertSqlSafe(query))
+        .bind(function_names)
+        .bind(with_stopped)
+        .fetch_all(&mut *transaction)
+        .await?;
+    transaction.rollback().await?;
+    let mut by_function: HashMap<String, Vec<WorkerStatus>> = HashMap::new();
+    for worker in workers {
+        let own = by_function.entry(worker.function_name.clone()).or_default();
+        own.push(worker);
+    }
+    let with_workers = |function: WorkerFunction| FunctionStatus {
+        workers: by_function
+            .remove(&function.function_name)
+            .unwrap_or_default(),
+        function,
+    };
+    Ok(functions.into_iter().map(with_workers).collect())
+}
+
+/// A call that changes worker functions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Call<'a> {
+    Unfence,
+    Enable,
+    Disable { reason: Option<&'a str> },
+}
+
+/// All of it in one transaction.
+pub(crate) async fn change(
+    pool: &PgPool,
+    function_names: &[String],
+    call: Call<'_>,
+) -> Result<Vec<FunctionChange>, CallError> {
+    let mut transaction = pool.begin_with(CHANGE).await?;
+    let before = lock_functions(&mut transaction, function_names).await?;
+    let changed = match call {
+        Call::Unfence => "pgflow.unfence_worker_functions(function_names => $1)",
+        Call::Enable => {
+            "unnest($1) name cross join lateral pgflow.enable_worker_function(function_name => name)"
+        }
+        Call::Disable { .. } => {
+            "unnest($1) name cross join lateral pgflow.disable_worker_function(function_name => name, reason => $2)"
+        }
+    };
+    let query = format!("select {FUNCTION} from {changed} order by function_name");
+    let mut query = sqlx::query_as(AssertSqlSafe(query)).bind(function_names);
+    if let Call::Disable { reason } = call {
+        query = query.bind(reason);
+    }
+    let after = query.fetch_all(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(changes(before, after))
+}
+
+pub(crate) async fn fence(
+    pool: &PgPool,
+    function_names: &[String],
+    reason: Option<&str>,
+) -> Result<Fence, CallError> {
+    let mut transaction = pool.begin_with(CHANGE).await?;
+    let before = lock_functions(&mut transaction, function_names).await?;
+    let since: DateTime<Utc> = sqlx::query_scalar("select clock_timestamp()")
+        .fetch_one(&mut *transaction)
+        .await?;
+    let query = format!(
+        "select {FUNCTION} from pgflow.fence_worker_functions(function_names => $1, reason => $2)"
+    );
+    let after = sqlx::query_as(AssertSqlSafe(query))
+        .bind(function_names)
+        .bind(reason)
+        .fetch_all(&mut *transaction)
+        .await?;
+    // Since then nobody else fences the functions or drains them: they are locked.
+    let query = format!(
+        "select {WORKER} from pgflow.worker_status \
+         where function_name = any ($1) and stopped_at is null and deprecated_at >= $2 \
+         order by function_name, started_at desc, worker_id desc"
+    );
+    let told_to_stop = sqlx::query_as(AssertSqlSafe(query))
+        .bind(function_names)
+        .bind(since)
+        .fetch_all(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(Fence {
+        functions: changes(before, after),
+        told_to_stop,
+    })
+}
+
+pub(crate) async fn deprecate(
+    executor: impl PgExecutor<'_>,
+    function_names: &[String],
+    reason: Option<&str>,
+) -> Result<Vec<Uuid>, CallError> {
+    Ok(sqlx::query_scalar(
+        "select told from pgflow.deprecate_workers(function_names => $1, reason => $2) told order by told",
+    )
+    .bind(function_names)
+    .bind(reason)
+    .fetch_all(executor)
+    .await?)
+}
+
+pub(crate) async fn drain_status(
+    pool: &PgPool,
+    function_names: &[String],
+) -> Result<DrainStatus, CallError> {
+    let mut transaction = pool.begin_with(SNAPSHOT).await?;
+    // Recovery judges tasks by the same time.
+    let query = format!(
+        "select {WORKER}, tasks.overdue_at as tasks_overdue_at \
+         from pgflow.worker_status worker \
+         cross join lateral ( \
+             select max(task.started_at + make_interval(secs => coalesce(step.opt_timeout, flow.opt_timeout)::float8 + 30)) as overdue_at \
+             from pgflow.step_tasks task \
+             join pgflow.flows flow on flow.flow_slug = task.flow_slug \
+             join pgflow.steps step on step.flow_slug = task.flow_slug and step.step_slug = task.step_slug \
+             where task.status = 'started' and task.last_worker_id = worker.worker_id \
+         ) tasks \
+         where worker.function_name = any ($1) and (worker.state in ('running', 'draining') or worker.started_tasks > 0) \
+         order by worker.function_name, worker.started_at, worker.worker_id"
+    );
+    let waiting_for: Vec<BusyWorker> = sqlx::query_as(AssertSqlSafe(query))
+        .bind(function_names)
+        .fetch_all(&mut *transaction)
+        .await?;
+    let enabled_functions = sqlx::query_scalar(
+        "select function_name from pgflow.worker_functions where function_name = any ($1) and enabled order by function_name",
+    )
+    .bind(function_names)
+    .fetch_all(&mut *transaction)
+    .await?;
+    transaction.rollback().await?;
+    Ok(DrainStatus {
+        waiting_for,
+        enabled_functions,
+    })
+}
+
+pub(crate) async fn restart_status(
+    pool: &PgPool,
+    function_names: &[String],
+) -> Result<RestartStatus, CallError> {
+    let mut transaction = pool.begin_with(SNAPSHOT).await?;
+    let without_worker = sqlx::query_scalar(
+        "select name from (select distinct unnest($1::text[]) as name) named \
+         where not exists (select from pgflow.live_workers live where live.function_name = name and live.deprecated_at is null) \
+         order by name",
+    )
+    .bind(function_names)
+    .fetch_all(&mut *transaction)
+    .await?;
+    let query = format!(
+        "select step.flow_slug, step.step_slug, step.queue_name from pgflow.steps step \
+         where step.flow_slug in (select member.flow_slug from ({MEMBERS}) member where member.function_name = any ($1)) \
+           and not exists ( \
+               select from pgflow.live_workers live \
+               where live.flow_slug = step.flow_slug and live.queue_name = step.queue_name and live.deprecated_at is null) \
+         order by step.flow_slug, step.step_index"
+    );
+    let uncovered: Vec<UncoveredStep> = sqlx::query_as(AssertSqlSafe(query))
+        .bind(function_names)
+        .fetch_all(&mut *transaction)
+        .await?;
+    transaction.rollback().await?;
+    Ok(RestartStatus {
+        without_worker,
+        uncovered,
+    })
+}
+
+/// The functions as they are; nobody else changes them before the end of the transaction. In the order in which the database locks them.
+async fn lock_functions(
+    connection: &mut PgConnection,
+    function_names: &[String],
+) -> Result<Vec<WorkerFunction>, CallError> {
+    let query = format!(
+        "select {FUNCTION} from pgflow.worker_functions where function_name = any ($1) \
+         order by function_name for no key update"
+    );
+    Ok(sqlx::query_as(AssertSqlSafe(query))
+        .bind(function_names)
+        .fetch_all(connection)
+        .await?)
+}
+
+fn changes(before: Vec<WorkerFunction>, after: Vec<WorkerFunction>) -> Vec<FunctionChange> {
+    let mut before: HashMap<String, WorkerFunction> = before
+        .into_iter()
+        .map(|function| (function.function_name.clone(), function))
+        .collect();
+    let pair = |after: WorkerFunction| {
+        let before = before.remove(&after.function_name)?;
+        Some(FunctionChange { before, after })
+    };
+    after.into_iter().filter_map(pair).collect()
+}

@@ -1,0 +1,203 @@
+//! What runs one run alone, without a worker that serves the queue: for tests of flows.
+
+use std::{collections::HashMap, time::Duration};
+
+use chrono::{DateTime, Utc};
+use sqlx::{AssertSqlSafe, PgExecutor, Row, postgres::PgRow};
+use uuid::Uuid;
+
+use super::{CallError, RawJson, claim::ClaimedTask, definition::LiveWorker};
+
+/// A queued task whose message is in its queue, visible or not.
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct WaitingTask {
+    pub(crate) queue_name: String,
+    pub(crate) message_id: i64,
+    pub(crate) enqueued_at: DateTime<Utc>,
+    /// When a worker would see it.
+    pub(crate) visible_at: DateTime<Utc>,
+    /// Whether that is now.
+    pub(crate) is_due: bool,
+}
+
+/// The run's waiting tasks in these queues: first those that are due, in the order of their messages, then the others, in the order in which they will be.
+pub(crate) async fn waiting_tasks(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+    queues: &[&str],
+    limit: usize,
+) -> Result<Vec<WaitingTask>, CallError> {
+    let of_queue = |queue: &&str| {
+        format!(
+            "select t.queue_name, t.message_id, q.enqueued_at, q.vt as visible_at, q.vt <= clock_timestamp() as is_due \
+             from pgflow.step_tasks t \
+             join pgmq.{} q on q.msg_id = t.message_id \
+             where t.run_id = $1 and t.queue_name = '{}' and t.status = 'queued'",
+            identifier(&format!("q_{queue}")),
+            queue.replace('\'', "''"),
+        )
+    };
+    let all: Vec<String> = queues.iter().map(of_queue).collect();
+    let sql = format!(
+        "select * from ({}) w \
+         order by not is_due, case when is_due then enqueued_at else visible_at end, queue_name, message_id \
+         limit $2",
+        all.join(" union all ")
+    );
+    // Names of queues are made of slugs, and quoted besides.
+    Ok(sqlx::query_as(AssertSqlSafe(sql))
+        .bind(run_id)
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(executor)
+        .await?)
+}
+
+fn identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Starts exactly these tasks, which wait in one queue, whether they are due or not. Those that somebody else took, or holds right now, are left out.
+///
+/// # Errors
+///
+/// `PF007` when the worker has stopped, `PF008` when a message was removed meanwhile.
+pub(crate) async fn start_tasks(
+    executor: impl PgExecutor<'_>,
+    worker_id: Uuid,
+    flow_slug: &str,
+    step_slug: Option<&str>,
+    queue_name: &str,
+    waiting: &[WaitingTask],
+) -> Result<Vec<ClaimedTask>, CallError> {
+    let enqueued_at: HashMap<i64, DateTime<Utc>> = waiting
+        .iter()
+        .map(|task| (task.message_id, task.enqueued_at))
+        .collect();
+    let message_ids: Vec<i64> = waiting.iter().map(|task| task.message_id).collect();
+    let rows = sqlx::query(
+        "select run_id, step_slug, task_index, attempt, max_attempts, timeout, msg_id, input, flow_input \
+         from pgflow.start_tasks(flow_slug => $1, msg_ids => $2, worker_id => $3, queue_name => $4, step_slug => $5)",
+    )
+    .bind(flow_slug)
+    .bind(message_ids)
+    .bind(worker_id)
+    .bind(queue_name)
+    .bind(step_slug)
+    .fetch_all(executor)
+    .await?;
+    Ok(rows
+        .iter()
+        .map(|row| started(row, &enqueued_at))
+        .collect::<Result<_, _>>()?)
+}
+
+fn started(
+    row: &PgRow,
+    enqueued_at: &HashMap<i64, DateTime<Utc>>,
+) -> Result<ClaimedTask, sqlx::Error> {
+    let timeout: i32 = row.try_get("timeout")?;
+    let attempt = row.try_get("attempt")?;
+    let message_id = row.try_get("msg_id")?;
+    Ok(ClaimedTask {
+        run_id: row.try_get("run_id")?,
+        step_slug: row.try_get("step_slug")?,
+        task_index: row.try_get("task_index")?,
+        attempt,
+        max_attempts: row.try_get("max_attempts")?,
+        timeout: Duration::from_secs(timeout.unsigned_abs().into()),
+        message_id,
+        // A worker reads a message once for each attempt.
+        read_count: attempt,
+        enqueued_at: enqueued_at
+            .get(&message_id)
+            .copied()
+            .ok_or(sqlx::Error::RowNotFound)?,
+        input: row.try_get::<RawJson, _>("input")?.0,
+        flow_input: row
+            .try_get::<Option<RawJson>, _>("flow_input")?
+            .map(|json| json.0),
+    })
+}
+
+/// A task of a run, as its row is.
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct TaskRow {
+    pub(crate) step_slug: String,
+    pub(crate) task_index: i32,
+    pub(crate) status: String,
+    pub(crate) attempts_count: i32,
+    pub(crate) error_message: Option<String>,
+}
+
+/// All tasks of a run.
+pub(crate) async fn tasks(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+) -> Result<Vec<TaskRow>, CallError> {
+    Ok(sqlx::query_as(
+        "select step_slug, task_index, status, attempts_count, error_message from pgflow.step_tasks where run_id = $1",
+    )
+    .bind(run_id)
+    .fetch_all(executor)
+    .await?)
+}
+
+/// A run's status; None for an unknown run.
+pub(crate) async fn run_status(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+) -> Result<Option<String>, CallError> {
+    Ok(
+        sqlx::query_scalar("select status from pgflow.runs where run_id = $1")
+            .bind(run_id)
+            .fetch_optional(executor)
+            .await?,
+    )
+}
+
+/// A step of the run that has not ended, the first one of those that have tasks.
+pub(crate) async fn unfinished_step(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+) -> Result<Option<String>, CallError> {
+    Ok(sqlx::query_scalar(
+        "select state.step_slug from pgflow.step_states state \
+         join pgflow.steps step on step.flow_slug = state.flow_slug and step.step_slug = state.step_slug \
+         where state.run_id = $1 and state.status in ('created', 'started') \
+         order by state.status desc, step.step_index limit 1",
+    )
+    .bind(run_id)
+    .fetch_optional(executor)
+    .await?)
+}
+
+/// The flow's live workers, but for those of one function and those that were told to stop.
+pub(crate) async fn live_workers(
+    executor: impl PgExecutor<'_>,
+    flow_slug: &str,
+    except_function: &str,
+) -> Result<Vec<LiveWorker>, CallError> {
+    let rows = sqlx::query(
+        "select w.worker_id, w.function_name, w.step_slug, w.last_heartbeat_at, \
+                (select count(*) from pgflow.step_tasks t where t.status = 'started' and t.last_worker_id = w.worker_id) as started_tasks \
+         from pgflow.live_workers w \
+         where w.flow_slug = $1 and w.function_name <> $2 and w.deprecated_at is null \
+         order by w.started_at, w.worker_id",
+    )
+    .bind(flow_slug)
+    .bind(except_function)
+    .fetch_all(executor)
+    .await?;
+    Ok(rows.iter().map(live_worker).collect::<Result<_, _>>()?)
+}
+
+fn live_worker(row: &PgRow) -> Result<LiveWorker, sqlx::Error> {
+    let started_tasks: i64 = row.try_get("started_tasks")?;
+    Ok(LiveWorker {
+        worker_id: row.try_get("worker_id")?,
+        function_name: row.try_get("function_name")?,
+        step_slug: row.try_get("step_slug")?,
+        last_heartbeat_at: row.try_get("last_heartbeat_at")?,
+        started_tasks: started_tasks.unsigned_abs(),
+    })
+}

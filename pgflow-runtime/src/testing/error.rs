@@ -1,0 +1,106 @@
+//! Why a run could not be run to its end.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+use crate::{
+    client::ClientError,
+    sql::CallError,
+    startup::{LiveWorker, StartupError},
+};
+
+/// Why [`run_to_end`](super::run_to_end) could not run a run to its end. A run that failed has ended: that is no error of this kind.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunToEndError {
+    /// Workers serve the flow in this database, and would take the run's tasks: stop them, or start the run with
+    /// [`Client`](crate::client::Client) and let them do it. Nothing was changed.
+    #[error(
+        "workers serve flow `{flow}` in this database, and would take the run's tasks:{}\nstop them, or give the test a database of its own",
+        Lines(workers)
+    )]
+    LiveWorkers {
+        /// The flow's slug.
+        flow: &'static str,
+        /// The workers.
+        workers: Vec<LiveWorker>,
+    },
+    /// The definition could not be stored, or verified: see the source. Nothing was left behind.
+    #[error("the flow could not be made ready in the database")]
+    Startup(#[from] StartupError),
+    /// The run could not be started: see the source.
+    #[error("the run could not be started")]
+    Start(#[from] ClientError),
+    /// Somebody told the workers of this call to stop, such as a worker, or another test, that brings another definition of the flow along. Give
+    /// flows with different definitions different slugs, or each test a database of its own.
+    #[error(
+        "run {run_id} was interrupted: {reason}; give flows that differ different slugs, or the test a database of its own"
+    )]
+    Interrupted {
+        /// The run.
+        run_id: Uuid,
+        /// What was said, or is known.
+        reason: String,
+    },
+    /// Somebody else attempted tasks of the run, so the report would tell half of the story. Stop the flow's workers, or give the test a database
+    /// of its own.
+    #[error(
+        "task {task_index} of step `{step}` in run {run_id} was attempted {attempts} times, {own} times by this call: a worker took part; stop the \
+         flow's workers, or give the test a database of its own"
+    )]
+    TakenByOthers {
+        /// The run.
+        run_id: Uuid,
+        /// The step.
+        step: String,
+        /// The task.
+        task_index: i32,
+        /// How often the task was attempted.
+        attempts: i32,
+        /// How often by this call.
+        own: usize,
+    },
+    /// The run has not ended, and there is nothing to do for a while: its rows or messages are held, were taken by somebody else, or were
+    /// changed by hand.
+    #[error(
+        "run {run_id} does not go on: {explanation}; stop whatever else works on this database, and run it again"
+    )]
+    Stuck {
+        /// The run.
+        run_id: Uuid,
+        /// What the database says about the step that is next.
+        explanation: String,
+    },
+    /// The run was deleted while it ran: somebody pruned, or deleted or replaced the flow.
+    #[error("run {run_id} was deleted while it ran; give the test a database of its own")]
+    RunGone {
+        /// The run.
+        run_id: Uuid,
+    },
+    /// The database could not be reached, or failed. The run has not ended: its tasks wait in their queues.
+    #[error("run {run_id} could not be run to its end, a database call failed")]
+    Database {
+        /// The run.
+        run_id: Uuid,
+        /// What failed.
+        source: CallError,
+    },
+    /// What the database says about the ended run can't be read.
+    #[error("run {run_id} has ended, and can't be read")]
+    Unreadable {
+        /// The run.
+        run_id: Uuid,
+        /// What does not fit.
+        source: ClientError,
+    },
+}
+
+/// Each on a line of its own.
+struct Lines<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Lines<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|line| write!(f, "\n  {line}"))
+    }
+}

@@ -1,0 +1,249 @@
+//! The hub's own connection: it hears notifications, and carries heartbeats also while handlers use up the pool.
+
+use std::{error::Error, future::Future, time::Duration};
+
+use sqlx::{PgPool, postgres::PgListener};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep, timeout},
+};
+use tracing::{debug, info, warn};
+use uuid::Uuid;
+
+use super::Hub;
+use crate::sql::{
+    CallError,
+    complete::AttemptKey,
+    heartbeat::{Heartbeat, lost_attempts, worker_heartbeats},
+    retry::Backoff,
+};
+
+/// Where the database says which queue got work.
+const CHANNEL: &str = "pgflow_work";
+/// How long the connection may take to be made, and to answer.
+const LIMIT: Duration = Duration::from_secs(3);
+/// A connection that lasted as long was a good one: the next one is made without much of a wait.
+const LASTING: Duration = Duration::from_secs(10);
+
+/// Where to ask for calls over the connection. They wait for it while it is made, or made anew.
+#[derive(Debug)]
+pub(super) struct Line {
+    requests: mpsc::Sender<Request>,
+}
+
+/// The connection was lost before it answered.
+#[derive(Debug)]
+pub(super) struct Lost;
+
+type Reply<T> = oneshot::Sender<Result<T, CallError>>;
+
+#[derive(Debug)]
+pub(super) enum Request {
+    Heartbeats(Vec<Uuid>, Reply<Vec<Heartbeat>>),
+    LostAttempts(Vec<AttemptKey>, Reply<Vec<usize>>),
+}
+
+pub(super) fn new() -> (Line, mpsc::Receiver<Request>) {
+    // One call at a time, and some that nobody waits for any more.
+    let (sender, receiver) = mpsc::channel(4);
+    (Line { requests: sender }, receiver)
+}
+
+impl Line {
+    pub(super) async fn heartbeats(
+        &self,
+        worker_ids: Vec<Uuid>,
+    ) -> Result<Result<Vec<Heartbeat>, CallError>, Lost> {
+        self.ask(|reply| Request::Heartbeats(worker_ids, reply))
+            .await
+    }
+
+    pub(super) async fn lost_attempts(
+        &self,
+        attempts: Vec<AttemptKey>,
+    ) -> Result<Result<Vec<usize>, CallError>, Lost> {
+        self.ask(|reply| Request::LostAttempts(attempts, reply))
+            .await
+    }
+
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Request,
+    ) -> Result<Result<T, CallError>, Lost> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(request(reply)).await.map_err(|_| Lost)?;
+        answer.await.map_err(|_| Lost)
+    }
+}
+
+/// Keeps the connection up, as long as a member wants it, until it is dropped.
+pub(super) async fn run(hub: &Hub, mut requests: mpsc::Receiver<Request>, is_first: bool) {
+    let mut wanted = hub.listens.subscribe();
+    let mut backoff = Backoff::database();
+    let mut is_known = false;
+    if !is_first {
+        // Workers that stop together lead one after the other, for a moment each.
+        sleep(backoff.next_delay()).await;
+    }
+    // The hub keeps the sender.
+    while wanted.wait_for(|&wanted| wanted).await.is_ok() {
+        let since = Instant::now();
+        let ended = match within_limit(Connection::open(hub)).await {
+            Ok(mut connection) => {
+                if is_known {
+                    info!("the connection for notifications is there again");
+                }
+                // Only now: what is notified from here on is heard.
+                hub.announce_all();
+                connection.serve(hub, &mut requests, &mut wanted).await
+            }
+            Err(error) => Err(error),
+        };
+        let Err(error) = ended else {
+            continue;
+        };
+        if since.elapsed() >= LASTING {
+            backoff.reset();
+            is_known = false;
+        }
+        let delay = backoff.next_delay();
+        // Said once: without the connection work is found later, and not at all when the rest of the database is away, too.
+        if is_known {
+            debug!(
+                ?delay,
+                error = &error as &dyn Error,
+                "still no connection for notifications"
+            );
+        } else {
+            warn!(
+                ?delay,
+                error = &error as &dyn Error,
+                "the connection for notifications was lost or can't be made; workers poll until it is there"
+            );
+            is_known = true;
+        }
+        sleep(delay).await;
+    }
+}
+
+struct Connection {
+    /// Of this connection alone.
+    pool: PgPool,
+    listener: PgListener,
+}
+
+impl Connection {
+    /// A connection as the pool makes them, beside those of the pool.
+    async fn open(hub: &Hub) -> Result<Self, sqlx::Error> {
+        let options = hub.pool.options().clone();
+        let pool = options
+            .max_connections(1)
+            .min_connections(0)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .acquire_timeout(LIMIT)
+            // Read each time: a password may have been renewed.
+            .connect_lazy_with(hub.pool.connect_options().as_ref().clone());
+        let listener = PgListener::connect_with(&pool).await?;
+        let mut connection = Self { pool, listener };
+        let Self { listener, .. } = &mut connection;
+        listener.eager_reconnect(false);
+        listener.ignore_pool_close_event(true);
+        listener.listen(CHANNEL).await?;
+        Ok(connection)
+    }
+
+    /// Hears notifications and makes calls. Ends well when nobody wants that any more.
+    async fn serve(
+        &mut self,
+        hub: &Hub,
+        requests: &mut mpsc::Receiver<Request>,
+        wanted: &mut watch::Receiver<bool>,
+    ) -> Result<(), sqlx::Error> {
+        loop {
+            tokio::select! {
+                // Dropped unfinished by the other branches, `try_recv` loses nothing: it awaits only bytes from the socket, and takes them out of
+                // the buffer once a whole message is there. Making a connection anew, which it would also do, is not safe to drop; so that is
+                // never left to it: the first `None` ends this connection. Notifications that arrive during a call are kept for the next
+                // `try_recv`.
+                notification = self.listener.try_recv() => match notification? {
+                    Some(notification) => hub.announce(notification.payload()),
+                    None => return Err(lost()),
+                },
+                Some(request) = requests.recv() => self.answer(request).await?,
+                () = until_unwanted(wanted) => {
+                    debug!("no worker of this process wants notifications any more");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    async fn answer(&mut self, request: Request) -> Result<(), sqlx::Error> {
+        let listener = &mut self.listener;
+        match request {
+            Request::Heartbeats(ids, reply) => {
+                reply_with(reply, worker_heartbeats(listener, &ids)).await
+            }
+            Request::LostAttempts(keys, reply) => {
+                reply_with(reply, lost_attempts(listener, &keys)).await
+            }
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // The connection then says good-bye and is closed, by a task in the background: one that hangs holds nobody up.
+        drop(self.pool.close());
+    }
+}
+
+/// Makes a call unless nobody waits for it any more. An error that is not the database's answer, or none in time, ends the connection.
+async fn reply_with<T>(
+    reply: Reply<T>,
+    call: impl Future<Output = Result<T, CallError>>,
+) -> Result<(), sqlx::Error> {
+    if reply.is_closed() {
+        return Ok(());
+    }
+    let answer = match timeout(LIMIT, call).await {
+        Ok(Err(CallError::Database(error))) if error.as_database_error().is_none() => {
+            return Err(error);
+        }
+        Ok(answer) => answer,
+        Err(_elapsed) => return Err(no_answer()),
+    };
+    // Whoever asked may have stopped waiting meanwhile.
+    let _ = reply.send(answer);
+    Ok(())
+}
+
+async fn until_unwanted(wanted: &mut watch::Receiver<bool>) {
+    // The hub keeps the sender, so this is the only way to end.
+    let _ = wanted.wait_for(|&wanted| !wanted).await;
+}
+
+async fn within_limit<T>(
+    open: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    timeout(LIMIT, open)
+        .await
+        .unwrap_or_else(|_| Err(no_answer()))
+}
+
+fn lost() -> sqlx::Error {
+    std::io::Error::new(
+        std::io::ErrorKind::ConnectionAborted,
+        "the server closed the connection",
+    )
+    .into()
+}
+
+fn no_answer() -> sqlx::Error {
+    std::io::Error::new(
+        std::io::ErrorKind::TimedOut,
+        format!("the server did not answer within {LIMIT:?}"),
+    )
+    .into()
+}

@@ -1,0 +1,15 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Lockfile, Package};
+
+pub struct CrateAudit;
+struct AppState;
+
+#[flow(input = Lockfile, state = AppState)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile, state: &AppState) -> StepResult<Vec<Package>> { unreachable!() }
+}
+
+fn main() {}

@@ -1,0 +1,74 @@
+//! Each case of `fail/` gives as many errors as it holds mistakes: overwriting the expected texts can't hide that one is lost or repeated.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+/// The cases that hold more than one mistake, and two that the compiler itself answers twice, with or without the attribute.
+const MORE_THAN_ONE: &[(&str, usize)] = &[
+    ("arg_of_the_other_attribute", 2),
+    ("arg_twice", 2),
+    ("arg_unknown", 4),
+    ("attempts_bad", 4),
+    ("body_type_error", 2),
+    ("broken_attribute", 2),
+    // rustc's own two.
+    ("broken_body_dot", 2),
+    // rustc's own, once for the block as written, once for what is left of it.
+    ("broken_signature_no_return_type", 2),
+    ("broken_signatures", 2),
+    ("condition_bad", 7),
+    ("dep_cycle_and_more", 3),
+    ("dep_unreadable", 2),
+    ("duration_bad", 8),
+    ("five_mistakes", 5),
+    ("flow_args_bad", 6),
+    ("from_unknown", 2),
+    ("generic_flow_parameters", 4),
+    ("if_not_a_dependency", 2),
+    ("if_without_object", 4),
+    ("input_borrowed", 3),
+    ("items_stay", 7),
+    ("many_mistakes", 8),
+    ("map_alias_input_item_mismatch", 2),
+    ("map_unknown", 3),
+    ("mode_unknown", 2),
+    ("names_of_types_clash", 4),
+    // The `impl` of a type that is not the crate's own is a second mistake.
+    ("on_foreign_type", 2),
+    ("output_nested_not_serde", 2),
+    ("param_step_not_dependency", 2),
+    ("signature_bad", 4),
+    ("slug_of_step_bad", 4),
+    // Neither `Send` nor `Sync`.
+    ("state_not_shared", 2),
+    ("state_wrong_type", 3),
+    ("worker_step_of_another_flow_unnamed", 3),
+    ("worker_step_state_missing", 2),
+];
+
+#[test]
+fn each_mistake_is_one_error() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fail");
+    let more: BTreeMap<&str, usize> = MORE_THAN_ONE.iter().copied().collect();
+    let mut seen = 0;
+    for entry in fs::read_dir(directory).expect("the folder can be read") {
+        let path = entry.expect("an entry").path();
+        if path
+            .extension()
+            .is_none_or(|extension| extension != "stderr")
+        {
+            continue;
+        }
+        let name = path
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .expect("a name");
+        let text = fs::read_to_string(&path).expect("text");
+        let errors = text
+            .lines()
+            .filter(|line| line.starts_with("error"))
+            .count();
+        assert_eq!(errors, more.get(name).copied().unwrap_or(1), "{name}");
+        seen += usize::from(more.contains_key(name));
+    }
+    assert_eq!(seen, more.len(), "a case of the list is gone");
+}
