@@ -2,8 +2,10 @@
 
 use std::{
     fs::{self, File},
+    mem,
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, ExitStatus},
+    process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -48,10 +50,10 @@ struct Worker {
     next_start: Option<Instant>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Fate {
     Lives,
-    Frozen,
+    Frozen { _thaw: Thaw },
     Killed,
     TerminatedUntil(Instant),
     Ended,
@@ -103,17 +105,19 @@ impl Fleet {
         self.counts.terminated += 1;
     }
 
-    /// The process stands still, as in a machine that is paused.
-    pub(crate) fn freeze(&mut self, slot: usize) {
+    /// The process stands still for a while, as in a machine that is paused, unless it is thawed earlier.
+    pub(crate) fn freeze(&mut self, slot: usize, pause: Duration) {
         let worker = &mut self.workers[slot];
         signal("STOP", worker.process.id());
-        worker.fate = Fate::Frozen;
+        worker.fate = Fate::Frozen {
+            _thaw: Thaw::after(pause, worker.process.id()),
+        };
         self.counts.frozen += 1;
     }
 
     pub(crate) fn thaw(&mut self, slot: usize) {
         let worker = &mut self.workers[slot];
-        if worker.fate == Fate::Frozen {
+        if matches!(worker.fate, Fate::Frozen { .. }) {
             signal("CONT", worker.process.id());
             worker.fate = Fate::Lives;
         }
@@ -153,14 +157,13 @@ impl Fleet {
             }
             return false;
         };
-        let fate = worker.fate;
-        worker.fate = Fate::Ended;
+        let fate = mem::replace(&mut worker.fate, Fate::Ended);
         worker.next_start = Some(Instant::now() + REST);
-        self.check(slot, fate, status);
+        self.check(slot, &fate, status);
         true
     }
 
-    fn check(&mut self, slot: usize, fate: Fate, status: ExitStatus) {
+    fn check(&mut self, slot: usize, fate: &Fate, status: ExitStatus) {
         match fate {
             Fate::Killed | Fate::Ended => {}
             Fate::TerminatedUntil(_) => {
@@ -169,7 +172,7 @@ impl Fleet {
                     "the worker of slot {slot} was terminated and ended with {status}"
                 );
             }
-            Fate::Lives | Fate::Frozen => {
+            Fate::Lives | Fate::Frozen { .. } => {
                 let is_excused = status.code() == Some(NOT_STARTED);
                 assert!(
                     is_excused,
@@ -203,7 +206,35 @@ impl Fleet {
 impl Worker {
     fn is_serving(&self) -> bool {
         let has_started = |log: String| log.matches(STARTED).count() >= self.role.workers();
-        self.fate == Fate::Lives && fs::read_to_string(&self.log).is_ok_and(has_started)
+        matches!(self.fate, Fate::Lives) && fs::read_to_string(&self.log).is_ok_and(has_started)
+    }
+}
+
+/// A process that thaws a frozen one, even when the test is killed first: nobody else would ever do that.
+#[derive(Debug)]
+struct Thaw(Child);
+
+impl Thaw {
+    fn after(pause: Duration, pid: u32) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", "sleep \"$1\"; kill -s CONT \"$2\"", "thaw"])
+            .args([pause.as_secs_f32().to_string(), pid.to_string()])
+            // Whoever reads what the test writes must not wait for this to end.
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Ctrl-c ends the test, and not this.
+            .process_group(0);
+        Self(shell.spawn().expect("there is a shell"))
+    }
+}
+
+impl Drop for Thaw {
+    fn drop(&mut self) {
+        // It may have ended, which is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -84,13 +84,7 @@ pub(crate) async fn assert_all_is_well(pool: &PgPool, orders: &Orders) {
             .into_keys()
             .map(|run_id| format!("nobody started run {run_id}")),
     );
-    for (what, query) in NOTHING {
-        let rows: Vec<String> = sqlx::query_scalar(query)
-            .fetch_all(pool)
-            .await
-            .unwrap_or_else(|error| panic!("{what}: {error}"));
-        broken.extend(rows.into_iter().map(|row| format!("{what}: {row}")));
-    }
+    broken.extend(findings(pool).await);
     broken.extend(unarchived(pool).await);
     assert!(
         broken.is_empty(),
@@ -99,6 +93,19 @@ pub(crate) async fn assert_all_is_well(pool: &PgPool, orders: &Orders) {
         broken[..broken.len().min(SHOWN)].join("\n")
     );
     assert_invariants(pool).await;
+}
+
+/// What the queries find that must find nothing.
+async fn findings(pool: &PgPool) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (what, query) in NOTHING {
+        let rows: Vec<String> = sqlx::query_scalar(query)
+            .fetch_all(pool)
+            .await
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        findings.extend(rows.into_iter().map(|row| format!("{what}: {row}")));
+    }
+    findings
 }
 
 /// Queries that must find nothing.
@@ -196,11 +203,13 @@ async fn outcomes(pool: &PgPool) -> HashMap<Uuid, Outcome> {
             .fetch_all(pool)
             .await
             .expect("steps can be read");
-    // A task that was given up may never have got as far as a handler.
+    // A task that failed because it was given up, or because its last attempt ran out of time while the database was away, may never have got
+    // as far as its effect.
     let effects: Vec<(Uuid, String, i32)> = sqlx::query_as(
         "select run_id, step_slug, task_index from effects
          union
-         select run_id, step_slug, task_index from pgflow.step_tasks where permanently_stalled_at is not null",
+         select run_id, step_slug, task_index from pgflow.step_tasks
+         where status = 'failed' and (permanently_stalled_at is not null or error_message like 'the attempt timed out%')",
     )
     .fetch_all(pool)
     .await
@@ -228,4 +237,93 @@ async fn outcomes(pool: &PgPool) -> HashMap<Uuid, Outcome> {
         outcome.effects.insert((step, index));
     }
     outcomes
+}
+
+mod tests {
+    use serde_json::json;
+    use sqlx::PgPool;
+
+    use super::{NOTHING, findings, unarchived};
+    use crate::chaos::effects;
+    use crate::support::TestDb;
+    use crate::support::flows::{claim_one, complete, define, start, step, worker};
+
+    /// A run of one step, completed, with the effect of its attempt.
+    async fn completed() -> TestDb {
+        let db = TestDb::new().await;
+        effects::create_table(&db.pool).await;
+        define(&db.pool, "f", &[step("a")]).await;
+        start(&db.pool, "f", json!({})).await;
+        let worker = worker(&db.pool, "f").await;
+        let task = claim_one(&db.pool, worker).await;
+        assert_eq!(complete(&db.pool, &task, json!(1)).await, "completed");
+        run(&db.pool, EFFECT).await;
+        db
+    }
+
+    const EFFECT: &str = "insert into effects (call_id, run_id, step_slug, task_index, attempt, is_good, pid)
+        select gen_random_uuid(), run_id, step_slug, task_index, attempts_count, true, 1 from pgflow.step_tasks";
+
+    async fn run(pool: &PgPool, sql: &'static str) {
+        sqlx::raw_sql(sql).execute(pool).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn nothing_is_found_where_all_is_well() {
+        let db = completed().await;
+        assert_eq!(findings(&db.pool).await, [""; 0]);
+        assert_eq!(unarchived(&db.pool).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn each_query_finds_what_it_is_for() {
+        let faults = [
+            ("no effect", "update effects set is_good = false"),
+            ("ran twice", EFFECT),
+            (
+                "does not count",
+                "update effects set attempt = 2; insert into effects select gen_random_uuid(), run_id, step_slug, task_index, 1, true, 1 from effects",
+            ),
+            (
+                "recorded as completed once",
+                "insert into test_log.transitions (kind, run_id, step_slug, task_index, new_status) select 'task', run_id, step_slug, task_index, 'completed' from pgflow.step_tasks",
+            ),
+            (
+                "its handler did not",
+                "update pgflow.step_tasks set error_message = 'the worker lost its way'",
+            ),
+            ("a message is left", "select pgmq.send('f', '{}')"),
+            (
+                "out of service",
+                "update pgflow.worker_functions set enabled = false, disabled_at = now(), disabled_reason = 'poison'",
+            ),
+        ];
+        assert_eq!(faults.len(), NOTHING.len());
+        for ((words, fault), (what, _)) in faults.into_iter().zip(NOTHING) {
+            assert!(
+                what.contains(words),
+                "the faults are in the order of the queries: {what}"
+            );
+            let db = completed().await;
+            run(&db.pool, fault).await;
+            let found = findings(&db.pool).await;
+            assert_eq!(found.len(), 1, "{what}: {found:?}");
+            assert!(found[0].starts_with(what), "{found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn messages_that_are_not_archived_and_those_of_nobody_are_found() {
+        let db = completed().await;
+        run(&db.pool, "update pgmq.a_f set msg_id = msg_id + 100").await;
+        let mut found = unarchived(&db.pool).await;
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                "message 1 of queue f: not archived",
+                "message 101 of queue f: nobody's"
+            ]
+        );
+    }
 }

@@ -206,7 +206,7 @@ impl World {
                 if !self.hurries && self.schedule.rng.u8(..4) == 0 {
                     pause += Duration::from_secs(45);
                 }
-                self.fleet.freeze(slot);
+                self.fleet.freeze(slot, pause);
                 self.mends.push((Instant::now() + pause, Mend::Thaw(slot)));
             }
         }

@@ -1,5 +1,6 @@
 //! The types of outputs and parameters, exactly: for each way to be skipped, and for each way to take a value.
 #![deny(warnings)]
+#![allow(clippy::ptr_arg, reason = "each form that a parameter can have is here")]
 
 use pgflow::prelude::*;
 

@@ -185,7 +185,7 @@ mod tests {
                 r#"[{"name":"a","size":1,"kind":{"git":{}}}]"#,
                 "at `[0].kind.git`: missing field `url`",
             ),
-            (r#"[1]"#, "at `[0]`: invalid type (an integer)"),
+            ("[1]", "at `[0]`: invalid type (an integer)"),
         ] {
             let text = problem::<Vec<Package>>(json);
             assert!(text.starts_with(&format!("input: {place}")), "{text}");

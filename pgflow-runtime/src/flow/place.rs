@@ -122,7 +122,11 @@ fn path(open: &[Frame<'_>]) -> String {
     let mut path = String::new();
     for frame in open {
         match frame {
-            Frame::Array(index) => path.push_str(&format!("[{index}]")),
+            Frame::Array(index) => {
+                path.push('[');
+                path.push_str(&index.to_string());
+                path.push(']');
+            }
             Frame::Object { key: None, .. } => {}
             Frame::Object { key: Some(key), .. } => {
                 if !path.is_empty() {
