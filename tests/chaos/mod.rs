@@ -14,6 +14,7 @@ mod judge;
 mod producer;
 mod schedule;
 mod server;
+mod silence;
 mod story;
 mod worker;
 mod world;

@@ -34,6 +34,8 @@ struct Traffic {
     answers: bool,
     /// How often all connections were cut.
     cuts: u64,
+    /// How often all connections were abandoned.
+    abandons: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +63,7 @@ impl Proxy {
             requests: true,
             answers: true,
             cuts: 0,
+            abandons: 0,
         });
         let open = Arc::new(AtomicUsize::new(0));
         let accepting = accept(listener, socket.to_owned(), receiver, Arc::clone(&open));
@@ -94,6 +97,11 @@ impl Proxy {
     /// The server gets its requests, and does what they ask for, but its answers do not get through.
     pub(crate) fn withhold_answers(&self) {
         self.traffic.send_modify(|traffic| traffic.answers = false);
+    }
+
+    /// Nothing gets through the connections that are open now, ever, and nobody is told: as if the server had lost its power.
+    pub(crate) fn abandon(&self) {
+        self.traffic.send_modify(|traffic| traffic.abandons += 1);
     }
 
     /// New connections are closed at once.
@@ -185,11 +193,12 @@ async fn pump(
     mut traffic: watch::Receiver<Traffic>,
 ) -> io::Result<()> {
     let mut buffer = vec![0; 16 * 1024];
+    let abandons = traffic.borrow().abandons;
     loop {
         let length = from.read(&mut buffer).await?;
         // An end, too, is not seen before it gets through.
         if traffic
-            .wait_for(|traffic| traffic.lets_through(direction))
+            .wait_for(|traffic| traffic.lets_through(direction) && traffic.abandons == abandons)
             .await
             .is_err()
             || length == 0
