@@ -41,7 +41,9 @@ async fn through(proxy: &Proxy, database: &TestDb) -> PgPool {
         proxy.port(),
         database.name
     );
-    PgPoolOptions::new().connect(&url).await.unwrap()
+    // Idle connections are dead, too: the pool finds out one by one, and waits as long for each.
+    let options = PgPoolOptions::new().acquire_timeout(Duration::from_secs(2));
+    options.connect(&url).await.unwrap()
 }
 
 /// The connection on which a call of `function` is under way, held up by a lock of `table`, dies, and all others of the worker with it.

@@ -42,15 +42,19 @@ impl Limited {
     ) -> Result<T, CallError> {
         let limit = *self.limit();
         let result = within(&self.pool, limit, call).await;
-        *self.limit() = match &result {
-            Err(error) if is_out_of_time(error) => (limit * 2).min(LONGEST),
-            _ => FIRST,
-        };
+        *self.limit() = next(limit, &result);
         result
     }
 
     fn limit(&self) -> std::sync::MutexGuard<'_, Duration> {
         self.limit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn next<T>(limit: Duration, result: &Result<T, CallError>) -> Duration {
+    match result {
+        Err(error) if is_out_of_time(error) => (limit * 2).min(LONGEST),
+        _ => FIRST,
     }
 }
 
@@ -66,12 +70,41 @@ pub(crate) async fn within<T>(
     }
     // Given back, it would be waited for by whoever gets it next.
     connection.close_on_drop();
-    Err(CallError::Database(sqlx::Error::Io(io::Error::new(
+    Err(out_of_time(limit))
+}
+
+fn out_of_time(limit: Duration) -> CallError {
+    CallError::Database(sqlx::Error::Io(io::Error::new(
         io::ErrorKind::TimedOut,
         format!("the server did not answer within {limit:?}"),
-    ))))
+    )))
 }
 
 fn is_out_of_time(error: &CallError) -> bool {
     matches!(error, CallError::Database(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_runs_out_of_time_is_transient_and_gives_the_next_one_more() {
+        let mut limit = FIRST;
+        let mut limits = Vec::new();
+        for _ in 0..6 {
+            let error = out_of_time(limit);
+            assert!(error.is_transient());
+            limit = next::<()>(limit, &Err(error));
+            limits.push(limit.as_secs());
+        }
+        assert_eq!(limits, [60, 120, 240, 480, 600, 600]);
+    }
+
+    #[test]
+    fn a_call_that_ends_sets_the_limit_back_whatever_came_of_it() {
+        assert_eq!(next(LONGEST, &Ok(())), FIRST);
+        let closed = CallError::Database(sqlx::Error::PoolClosed);
+        assert_eq!(next::<()>(LONGEST, &Err(closed)), FIRST);
+    }
 }
