@@ -53,7 +53,7 @@ struct Worker {
 #[derive(Debug)]
 enum Fate {
     Lives,
-    Frozen(Thaw),
+    Frozen(#[expect(dead_code, reason = "what counts is when it is dropped")] Thaw),
     Killed,
     TerminatedUntil(Instant),
     Ended,
