@@ -216,11 +216,7 @@ impl Thaw {
     fn after(pause: Duration, pid: u32) -> Self {
         let mut shell = Command::new("/bin/sh");
         shell
-            .args([
-                "-c",
-                "sleep \"$1\"; kill -s CONT \"$2\"",
-                "thaw",
-            ])
+            .args(["-c", "sleep \"$1\"; kill -s CONT \"$2\"", "thaw"])
             .args([pause.as_secs_f32().to_string(), pid.to_string()])
             // Whoever reads what the test writes must not wait for this to end.
             .stdin(Stdio::null())

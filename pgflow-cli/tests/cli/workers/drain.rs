@@ -1,6 +1,8 @@
+use std::process::Stdio;
+
 use crate::{
     running::Running,
-    support::{Database, json},
+    support::{Database, command, json},
 };
 
 /// Function `sums`, fenced, with a worker that has claimed a task.
@@ -168,4 +170,21 @@ fn a_timeout_has_a_unit() {
         .pgflow(&["workers", "drain", "sums", "--timeout", "60"])
         .failed(2);
     assert!(error.contains("did you mean 60s?"), "{error}");
+}
+
+#[test]
+fn nobody_has_to_read_what_it_says_meanwhile() {
+    let (database, _) = fenced();
+    for (function, code) in [("sums", 7), ("nope", 3)] {
+        let mut child = command(&["workers", "drain", function, "--timeout", "1s"])
+            .env("DATABASE_URL", &database.url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stderr.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{function}");
+    }
 }
