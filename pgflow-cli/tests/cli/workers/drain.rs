@@ -188,3 +188,26 @@ fn nobody_has_to_read_what_it_says_meanwhile() {
         assert_eq!(output.status.code(), Some(code), "{function}");
     }
 }
+
+#[test]
+fn a_database_may_have_another_isolation_level_by_default() {
+    let database = Database::with_flow();
+    let id = database.register(1, "sums", "sums", None);
+    database.execute(
+        "do $$ begin
+            execute format('alter database %I set default_transaction_isolation = serializable', current_database());
+        end $$",
+    );
+    database.pgflow(&["workers", "disable", "sums"]).done();
+    database.pgflow(&["workers", "enable", "sums"]).done();
+    let drain = ["workers", "drain", "sums", "--timeout", "0s"];
+    let drain = database.pgflow(&drain);
+    assert_eq!(drain.code, 7, "{drain:?}");
+    database.pgflow(&["workers", "fence", "sums"]).done();
+    database.stops(&id);
+    assert_eq!(
+        database.pgflow(&["workers", "drain", "sums"]).done(),
+        DRAINED
+    );
+    database.pgflow(&["workers", "unfence", "sums"]).done();
+}
