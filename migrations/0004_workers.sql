@@ -7,11 +7,7 @@ alter table pgflow.installation
     -- Whether workers are notified of new tasks. Without that they find them at their next poll.
     add column wakeups boolean not null default true;
 
-alter table pgflow.workers
-    add column deprecated_reason text;
--- Whoever may live, of however many there were. A heartbeat changes no index: none has its column.
-create index idx_workers_not_stopped on pgflow.workers (function_name) where stopped_at is null;
-
+-- The functions before the workers, as a worker that registers takes them: the other way round the two could wait for each other.
 alter table pgflow.worker_functions
     -- Out of service for a deployment. What the function was before is recorded, and restored by the end of the fence.
     add column fenced_at timestamptz,
@@ -23,6 +19,11 @@ alter table pgflow.worker_functions
     add constraint fence_records_what_was check ((fenced_at is null) = (recorded_enabled is null)),
     add constraint fenced_is_disabled check (fenced_at is null or not enabled),
     add constraint recorded_disabled_has_a_time check (recorded_enabled is not false or recorded_disabled_at is not null);
+
+alter table pgflow.workers
+    add column deprecated_reason text;
+-- Whoever may live, of however many there were. A heartbeat changes no index: none has its column.
+create index idx_workers_not_stopped on pgflow.workers (function_name) where stopped_at is null;
 
 -- When a queue's workers were notified last: at most once in 50 ms. The row of a queue comes and goes with its flow.
 create table pgflow.wakeups (

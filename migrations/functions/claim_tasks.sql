@@ -6,9 +6,11 @@
 --   terminal     its task, step or run has ended: archived
 --   unsupported  no task has it, or the task is not this worker's to run, or its body says otherwise: fatal. Nothing is claimed or archived, the
 --                worker's function is disabled, and only these rows return (raising would undo the disabling)
--- A message whose task is locked by somebody else is left for the next claim.
+-- A message whose task is locked by somebody else is left for the next claim; so is a fatal answer, with all that was read, while somebody else
+-- holds the function's row.
 -- Raises PF007 (unknown or stopped worker), PF008 (visibility), PF009 (max_tasks). A deprecated worker gets nothing.
--- Locks: queue rows, then tasks, never waiting for either, so it can't be part of a deadlock; last, for a fatal answer, the function's row.
+-- Locks: queue rows, then tasks; last, for a fatal answer, the function's row. It waits for none of them, so it can't be part of a deadlock: a fence
+-- holds the function and waits for workers, and a deletion holds workers and waits for tasks and queues.
 -- Callers: workers.
 create or replace function pgflow.claim_tasks(worker_id uuid, max_tasks int) returns table (
     outcome text, run_id uuid, step_slug text, task_index int, attempt int, max_attempts int, timeout int,
@@ -115,6 +117,11 @@ begin
     ) e;
 
     if exists (select from unnest(v_classes) c where c like 'unsupported%') then
+        perform from pgflow.worker_functions w where w.function_name = v_worker.function_name for no key update skip locked;
+        -- A worker's row may outlive its function's; then there is nothing to disable.
+        if not found and exists (select from pgflow.worker_functions w where w.function_name = v_worker.function_name) then
+            return;
+        end if;
         perform pgflow._disable_function(
             v_worker.function_name,
             format('unsupported work in queue "%s": message %s: %s', v_worker.queue_name, u.id, substr(u.class, 14))

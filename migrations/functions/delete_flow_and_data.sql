@@ -52,8 +52,19 @@ begin
         order by m.queue_name::text
     loop
         perform pgmq.drop_queue(v_queue);
-        delete from pgflow.wakeups k where k.queue_name = lower(v_queue collate "C");
     end loop;
+    -- Also of a queue that somebody has dropped.
+    delete from pgflow.wakeups k
+    where k.queue_name in (
+        select s.queue_name from pgflow.steps s where s.flow_slug = v_flow
+        union
+        select lower(v_flow collate "C") where v_mode = 'flow'
+    )
+        and not exists (select from pgflow.steps o where o.queue_name = k.queue_name and o.flow_slug <> v_flow)
+        and not exists (
+            select from pgflow.flows o
+            where lower(o.flow_slug collate "C") = k.queue_name and o.queue_mode = 'flow' and o.flow_slug <> v_flow
+        );
 
     delete from pgflow.deps d where d.flow_slug = v_flow;
     delete from pgflow.steps s where s.flow_slug = v_flow;

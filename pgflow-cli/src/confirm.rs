@@ -1,6 +1,6 @@
 //! Questions before something is removed for good. Standard output belongs to results, so they are asked on standard error.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use crate::failure::Failure;
 
@@ -16,7 +16,7 @@ pub(crate) fn require_terminal() -> Result<(), Failure> {
 
 /// Asks, and reads one line; nothing at the end of the input.
 pub(crate) fn ask(question: &str) -> io::Result<String> {
-    eprint!("{question} ");
+    write!(io::stderr(), "{question} ")?;
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
     Ok(line.trim().to_owned())

@@ -9,7 +9,7 @@ use pgflow_runtime::{
 use serde_json::json;
 use sqlx::postgres::PgDatabaseError;
 
-use crate::exit::Exit;
+use crate::{exit::Exit, output};
 
 /// An error and the exit code that it ends the command with.
 #[derive(Debug)]
@@ -45,15 +45,15 @@ impl Failure {
                 "hint": hint,
                 "exit_code": self.exit as u8,
             });
-            eprintln!("{report}");
+            output::say(&report.to_string());
             return;
         }
-        eprintln!("error: {}", self.error);
+        output::say(&format!("error: {}", self.error));
         for cause in causes {
-            eprintln!("  caused by: {cause}");
+            output::say(&format!("  caused by: {cause}"));
         }
         if let Some(hint) = hint {
-            eprintln!("  hint: {hint}");
+            output::say(&format!("  hint: {hint}"));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Standard output.
+//! Standard output, and what is said beside it on standard error.
 
 use std::io::{self, Write};
 
@@ -23,4 +23,9 @@ pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
 /// Writes a value as indented JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&serde_json::to_string_pretty(value)?)
+}
+
+/// Writes a line to standard error. That nobody reads it (`2>&1 | head`) must not end what the command does.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,5 +1,7 @@
 //! Migration 0004: what is known of workers and their functions is carried, and a database in use goes on.
 
+use std::time::Duration;
+
 use pgflow::sqlx;
 use pgflow_migrations::LATEST_VERSION;
 use pgflow_runtime::migrate::{self, MigrateError, Migrator};
@@ -7,6 +9,7 @@ use serde_json::Value;
 
 use super::{Blank, blank, chain};
 use crate::sql::stored::{assert_same, stored};
+use crate::support::{eventually, sessions::holding};
 use crate::upgrade::POPULATED_AT_LEVEL_3;
 
 /// As the release before 0004 has it.
@@ -58,6 +61,37 @@ async fn functions_and_workers_are_carried_as_they_are_and_none_is_fenced() {
         .text("select string_agg(right(worker_id::text, 2) || ' ' || state || ' ' || started_tasks, ', ' order by worker_id) from pgflow.worker_status")
         .await;
     assert_eq!(states, "1f running 0, dd lost 1, ee stopped 0, ff lost 0");
+}
+
+/// It holds its function's row before it writes its own; the upgrade must not hold the workers while it waits for the functions.
+#[tokio::test]
+async fn the_upgrade_waits_for_a_worker_that_registers() {
+    let database = populated().await;
+    let function = "select from pgflow.worker_functions limit 1 for share";
+    let mut registering = holding(&database.pool, function).await;
+    let migrating = database.pool.clone();
+    let upgrade = tokio::spawn(async move { migrate::migrate(&migrating).await });
+    until_blocked_upgrade(&database).await;
+    let register = "insert into pgflow.workers (worker_id, function_name, queue_name, flow_slug) values (gen_random_uuid(), 'f', 'f', 'f')";
+    sqlx::query(register)
+        .execute(&mut *registering)
+        .await
+        .unwrap();
+    registering.commit().await.unwrap();
+    let report = upgrade.await.unwrap().unwrap();
+    assert_eq!(report.to_version, LATEST_VERSION);
+}
+
+/// Waits until a session of the database waits for a lock of a table.
+async fn until_blocked_upgrade(database: &Blank) {
+    let waiting = "select count(*) from pg_locks l join pg_database d on d.oid = l.database
+        where d.datname = current_database() and not l.granted and l.locktype = 'relation'";
+    eventually(
+        Duration::from_secs(20),
+        "the upgrade waits for a lock",
+        async || (database.count(waiting).await > 0).then_some(()),
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ impl DeleteFlow {
         let mut database = database::ready(connection).await?;
         let contents = maintenance::flow_contents(&mut database, &self.slug).await?;
         if !self.yes {
-            eprintln!("{}", preview(&contents)?);
+            output::say(&preview(&contents)?);
             if confirm::ask("Type its slug to delete it:")? != self.slug {
                 return Err(confirm::declined());
             }

@@ -26,10 +26,10 @@ impl Dev {
             output::print(&ready.to_string())?;
         } else {
             output::print(database.url())?;
-            eprintln!(
+            output::say(&format!(
                 "migrated and marked local; use it with: export DATABASE_URL='{}'; stop it with ctrl-c",
                 database.url()
-            );
+            ));
         }
         stop.received().await;
         database.stop().await?;

@@ -89,7 +89,7 @@ impl Prune {
                 runs = &mut batch => runs,
                 () = stop.received() => {
                     removed.interrupted = true;
-                    progress.suspend(|| eprintln!("stopping after this batch; ctrl-c again gives it up"));
+                    progress.suspend(|| output::say("stopping after this batch; ctrl-c again gives it up"));
                     tokio::select! {
                         runs = &mut batch => runs,
                         () = stop.received() => return Err(given_up(removed.runs)),

@@ -170,17 +170,20 @@ pub(crate) async fn fence(
 }
 
 pub(crate) async fn deprecate(
-    executor: impl PgExecutor<'_>,
+    pool: &PgPool,
     function_names: &[String],
     reason: Option<&str>,
 ) -> Result<Vec<Uuid>, CallError> {
-    Ok(sqlx::query_scalar(
+    let mut transaction = pool.begin_with(CHANGE).await?;
+    let told = sqlx::query_scalar(
         "select told from pgflow.deprecate_workers(function_names => $1, reason => $2) told order by told",
     )
     .bind(function_names)
     .bind(reason)
-    .fetch_all(executor)
-    .await?)
+    .fetch_all(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(told)
 }
 
 pub(crate) async fn drain_status(

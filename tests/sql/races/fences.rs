@@ -121,22 +121,61 @@ const POISON: &str =
     "disabled: unsupported work in queue \"orders\": message 1: no task has this message";
 
 #[tokio::test]
-async fn poison_that_waited_for_a_fence_is_what_the_fence_restores() {
+async fn poison_that_meets_a_fence_is_left_for_whoever_claims_next() {
     let (db, worker) = poisoned().await;
     let mut fencing = db.pool.begin().await.expect("a first session");
     fence_charge(&mut *fencing).await.expect("fenced");
-    let claiming = until_blocked(&db.pool, move |mut second| async move {
-        raw_claim(&mut *second, worker, 1).await.len()
-    })
-    .await;
+    let met = without_waiting(raw_claim(&db.pool, worker, 1)).await;
+    assert!(met.is_empty(), "the function can't be disabled yet");
     fencing.commit().await.expect("committed");
-    assert_eq!(claiming.await.expect("answered"), 1, "a fatal answer");
     assert_eq!(
         standing(&db.pool, "charge").await,
-        format!("fenced: deploy (then {POISON})")
+        "fenced: deploy (then enabled)"
     );
+    assert_eq!(raw_claim(&db.pool, worker, 1).await.len(), 0, "deprecated");
     unfence(&db.pool, &["charge"]).await.expect("unfenced");
+    let next = worker_of(&db.pool, "charge", "orders").await;
+    let fatal = raw_claim(&db.pool, next, 1).await;
+    assert_eq!(fatal.len(), 1, "a fatal answer, as nothing hid the message");
     assert_eq!(standing(&db.pool, "charge").await, POISON);
+    assert_invariants(&db.pool).await;
+}
+
+/// A claim waits for nobody. If it waited for the function with its messages in its hand, these three would wait in a circle.
+#[tokio::test]
+async fn a_fence_a_deletion_and_poison_do_not_wait_in_a_circle() {
+    let (db, worker) = poisoned().await;
+    let mut fencing = holding(
+        &db.pool,
+        "select from pgflow.worker_functions where function_name = 'charge' for no key update",
+    )
+    .await;
+    let mut claiming = db.pool.begin().await.expect("a session");
+    let met = without_waiting(raw_claim(&mut *claiming, worker, 1)).await;
+    assert!(met.is_empty(), "the function can't be disabled yet");
+    let deleting = until_blocked(&db.pool, |mut third| async move {
+        sqlx::query("select pgflow.delete_flow_and_data('orders')")
+            .execute(&mut *third)
+            .await
+    })
+    .await;
+    claiming.commit().await.expect("committed");
+    deleting.await.expect("answered").expect("deleted");
+    let fenced = without_waiting(fence_charge(&mut *fencing)).await;
+    assert_eq!(fenced.expect("fenced"), ["charge"]);
+    fencing.commit().await.expect("committed");
+    assert_invariants(&db.pool).await;
+}
+
+/// A worker's row may outlive its function's.
+#[tokio::test]
+async fn poison_is_told_when_there_is_no_function_to_disable() {
+    let (db, worker) = poisoned().await;
+    sqlx::query("delete from pgflow.worker_functions")
+        .execute(&db.pool)
+        .await
+        .expect("removed by hand");
+    assert_eq!(raw_claim(&db.pool, worker, 1).await.len(), 1);
     assert_invariants(&db.pool).await;
 }
 

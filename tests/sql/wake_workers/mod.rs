@@ -308,6 +308,26 @@ async fn the_row_of_a_queue_comes_and_goes_with_its_flow() {
 }
 
 #[tokio::test]
+async fn the_row_of_a_queue_that_somebody_dropped_goes_with_its_flow() {
+    let db = TestDb::new().await;
+    define_with_step_queues(&db.pool, "orders", &[step("a"), step("b")]).await;
+    define(&db.pool, "plain", &[step("a")]).await;
+    execute(&db.pool, "select pgmq.drop_queue('orders__a')").await;
+    execute(&db.pool, "select pgmq.drop_queue('plain')").await;
+    execute(&db.pool, "select pgflow.delete_flow_and_data('orders')").await;
+    assert_eq!(known(&db.pool).await, ["plain"]);
+    // Another flow uses the name of the queue that is gone.
+    define_with_step_queues(&db.pool, "other", &[step("a")]).await;
+    execute(
+        &db.pool,
+        "update pgflow.steps set queue_name = 'plain' where flow_slug = 'other'",
+    )
+    .await;
+    execute(&db.pool, "select pgflow.delete_flow_and_data('plain')").await;
+    assert_eq!(known(&db.pool).await, ["other__a", "plain"]);
+}
+
+#[tokio::test]
 async fn without_its_row_a_queue_is_notified_each_time() {
     let (db, _) = database_with(&[step("a")]).await;
     let mut hints = Hints::listen(&db.pool).await;

@@ -65,15 +65,6 @@ impl Watch {
         }
     }
 
-    /// Remembers what an error says to somebody who prints it with its sources, as logs do.
-    pub(super) fn saw_printed(&mut self, error: &(dyn Error + 'static)) {
-        let mut link = Some(error);
-        while let Some(error) = link {
-            self.errors.push(error.to_string());
-            link = error.source();
-        }
-    }
-
     pub(super) fn lines(&self) -> &Capture {
         &self.lines
     }

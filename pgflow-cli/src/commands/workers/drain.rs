@@ -55,7 +55,8 @@ impl Drain {
         let reason = self.reason.as_deref().unwrap_or("drained");
         let told = operations::deprecate(&pool, &names, Some(reason)).await?;
         if !output.json && !told.is_empty() {
-            eprintln!("told {} to stop", count(told.len() as u64, "worker"));
+            let workers = count(told.len() as u64, "worker");
+            output::say(&format!("told {workers} to stop"));
         }
         let drained = self.wait(&pool, &names, told, output.json).await?;
         if output.json {
@@ -156,11 +157,11 @@ fn warn_of_enabled(functions: &[String]) {
     } else {
         ("are", "their")
     };
-    eprintln!(
+    output::say(&format!(
         "warning: {} {are} enabled, so whoever supervises {their} workers may start them again; to keep them out: pgflow workers fence {}",
         functions.join(", "),
         names.join(" ")
-    );
+    ));
 }
 
 /// `2 workers: 1 draining, 1 lost; 3 started tasks`.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::words::count;
+use crate::{output, words::count};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -49,6 +49,6 @@ impl Wait {
         let seconds = left.as_secs_f64().ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let left = count(seconds as u64, "second");
-        eprintln!("waiting for {what}, {left} more at most");
+        output::say(&format!("waiting for {what}, {left} more at most"));
     }
 }

@@ -1,6 +1,8 @@
+use std::process::Stdio;
+
 use crate::{
     running::Running,
-    support::{Database, json},
+    support::{Database, command, json},
 };
 
 /// Function `sums`, fenced, with a worker that has claimed a task.
@@ -168,4 +170,44 @@ fn a_timeout_has_a_unit() {
         .pgflow(&["workers", "drain", "sums", "--timeout", "60"])
         .failed(2);
     assert!(error.contains("did you mean 60s?"), "{error}");
+}
+
+#[test]
+fn nobody_has_to_read_what_it_says_meanwhile() {
+    let (database, _) = fenced();
+    for (function, code) in [("sums", 7), ("nope", 3)] {
+        let mut child = command(&["workers", "drain", function, "--timeout", "1s"])
+            .env("DATABASE_URL", &database.url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stderr.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{function}");
+    }
+}
+
+#[test]
+fn a_database_may_have_another_isolation_level_by_default() {
+    let database = Database::with_flow();
+    let id = database.register(1, "sums", "sums", None);
+    database.execute(
+        "do $$ begin
+            execute format('alter database %I set default_transaction_isolation = serializable', current_database());
+        end $$",
+    );
+    database.pgflow(&["workers", "disable", "sums"]).done();
+    database.pgflow(&["workers", "enable", "sums"]).done();
+    let drain = ["workers", "drain", "sums", "--timeout", "0s"];
+    let drain = database.pgflow(&drain);
+    assert_eq!(drain.code, 7, "{drain:?}");
+    database.pgflow(&["workers", "fence", "sums"]).done();
+    database.stops(&id);
+    assert_eq!(
+        database.pgflow(&["workers", "drain", "sums"]).done(),
+        DRAINED
+    );
+    database.pgflow(&["workers", "unfence", "sums"]).done();
 }
