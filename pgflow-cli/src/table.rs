@@ -10,6 +10,10 @@ pub(crate) fn table(header: &[&str]) -> Table {
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(header);
+    // A terminal that does not know its size, as some of build services.
+    if table.width() == Some(0) {
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
     table
 }
 
@@ -40,7 +44,7 @@ pub(crate) fn times_in(sentence: &str) -> String {
     while let Some(first) = rest.chars().next() {
         let is_part = |c: char| c.is_ascii_digit() || " :.+-".contains(c);
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-        let word = rest[..end].trim_end_matches([' ', '.']);
+        let word = rest[..end].trim_end_matches([' ', '.', ':']);
         let length = match DateTime::parse_from_str(word, FORMAT) {
             Ok(parsed) if first.is_ascii_digit() => {
                 text.push_str(&time(parsed.to_utc()));
@@ -129,6 +133,10 @@ mod tests {
             (
                 "delayed until 2025-01-31 10:00:00.5+00.",
                 "delayed until 2025-01-31 10:00:00Z.",
+            ),
+            (
+                "It was skipped at 2025-01-31 10:00:00+00: its condition was not met.",
+                "It was skipped at 2025-01-31 10:00:00Z: its condition was not met.",
             ),
             ("31 of 2025-01-31 \u{e9}", "31 of 2025-01-31 \u{e9}"),
             ("", ""),

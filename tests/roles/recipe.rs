@@ -123,6 +123,7 @@ async fn a_role_without_rights_is_told_all_that_it_lacks() {
   execute on function pgflow.ensure_flow_compiled
   execute on function pgflow.fail_task
   execute on function pgflow.lost_attempts
+  execute on function pgflow.mark_worker_draining
   execute on function pgflow.mark_worker_stopped
   execute on function pgflow.register_worker
   execute on function pgflow.release_tasks

@@ -29,6 +29,7 @@ mod isolation;
 mod live_tuning;
 mod lost_attempts;
 mod maps;
+mod mark_worker_draining;
 mod mark_worker_stopped;
 mod plans;
 mod plans_with_history;

@@ -260,3 +260,23 @@ async fn a_signal_drains_and_a_second_one_ends_at_once() {
     let error = run.await.unwrap().unwrap_err();
     assert!(matches!(error, WorkerError::Interrupted), "{error}");
 }
+
+#[tokio::test]
+async fn one_that_finishes_what_it_runs_is_seen_to_drain_and_to_serve_nobody() {
+    let case = Case::new("stubborn").await;
+    let pool = &case.database.pool;
+    case.worker.shutdown();
+    let state = "select w.state, c.is_covered from pgflow.worker_status w join pgflow.coverage c on c.queue_name = w.queue_name";
+    eventually(DEADLINE, "the worker is seen to drain", async || {
+        let (state, is_covered): (String, bool) =
+            sqlx::query_as(state).fetch_one(pool).await.unwrap();
+        (state == "draining" && !is_covered).then_some(())
+    })
+    .await;
+    case.probe.let_all_go();
+    case.worker.stop().await.unwrap();
+    case.run.wait().timeout(DEADLINE).await.unwrap();
+    let (state, _): (String, bool) = sqlx::query_as(state).fetch_one(pool).await.unwrap();
+    assert_eq!(state, "stopped");
+    assert_invariants(pool).await;
+}

@@ -23,15 +23,19 @@ const SNAPSHOT: &str = "begin transaction isolation level repeatable read, read 
 /// The role's own default could be serializable.
 const CHANGE: &str = "begin transaction isolation level read committed";
 
-/// Which function belongs to which flow, by three signs: a live worker, the function's newest worker, the last worker of a queue.
-const MEMBERS: &str = "select live.function_name, live.flow_slug from pgflow.live_workers live \
-     union \
-     (select distinct on (w.function_name) w.function_name, w.flow_slug from pgflow.workers w \
-      order by w.function_name, w.started_at desc, w.worker_id desc) \
-     union \
-     (select distinct on (w.flow_slug, w.queue_name) w.function_name, w.flow_slug from pgflow.workers w \
-      where exists (select from pgflow.steps s where s.flow_slug = w.flow_slug and s.queue_name = w.queue_name) \
-      order by w.flow_slug, w.queue_name, w.started_at desc, w.worker_id desc)";
+/// Which function belongs to which flow, by three signs: a live worker, the function's newest worker, the last worker of a queue. Tests of flows claim
+/// under a function of their own (`testing`), which nobody deploys.
+const MEMBERS: &str = "select * from ( \
+         select live.function_name, live.flow_slug from pgflow.live_workers live \
+         union \
+         (select distinct on (w.function_name) w.function_name, w.flow_slug from pgflow.workers w \
+          order by w.function_name, w.started_at desc, w.worker_id desc) \
+         union \
+         (select distinct on (w.flow_slug, w.queue_name) w.function_name, w.flow_slug from pgflow.workers w \
+          where w.function_name <> 'pgflow_testing' \
+              and exists (select from pgflow.steps s where s.flow_slug = w.flow_slug and s.queue_name = w.queue_name) \
+          order by w.flow_slug, w.queue_name, w.started_at desc, w.worker_id desc) \
+     ) member where member.function_name <> 'pgflow_testing'";
 
 pub(crate) async fn read_functions(
     executor: impl PgExecutor<'_>,

@@ -16,12 +16,13 @@ const TABLES: [&str; 4] = [
 const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
-const FUNCTIONS: [&str; 11] = [
+const FUNCTIONS: [&str; 12] = [
     "claim_tasks",
     "complete_tasks",
     "ensure_flow_compiled",
     "fail_task",
     "lost_attempts",
+    "mark_worker_draining",
     "mark_worker_stopped",
     "register_worker",
     "release_tasks",

@@ -81,6 +81,18 @@ pub(crate) async fn register_worker(
     Ok(())
 }
 
+/// Says that the worker was asked to stop, and still runs something.
+pub(crate) async fn mark_worker_draining(
+    executor: impl PgExecutor<'_>,
+    worker_id: Uuid,
+) -> Result<(), CallError> {
+    sqlx::query("select pgflow.mark_worker_draining(worker_id => $1)")
+        .bind(worker_id)
+        .execute(executor)
+        .await?;
+    Ok(())
+}
+
 /// Says that the worker has stopped and claims nothing any more.
 pub(crate) async fn mark_worker_stopped(
     executor: impl PgExecutor<'_>,

@@ -62,6 +62,12 @@ impl Executor {
         concurrency - self.running.len()
     }
 
+    /// Whether nothing runs any more.
+    pub(crate) fn is_idle(&mut self) -> bool {
+        self.reap();
+        self.running.is_empty()
+    }
+
     fn reap(&mut self) {
         while let Some(ended) = self.running.try_join_next() {
             check(ended);

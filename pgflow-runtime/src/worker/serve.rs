@@ -24,7 +24,7 @@ use super::{
     shutdown::Stop,
     wakeup::Wakeup,
 };
-use crate::sql::worker::mark_worker_stopped;
+use crate::sql::worker::{mark_worker_draining, mark_worker_stopped};
 
 /// What a shutdown may take on top of its timeout: results of handlers that ended at the last moment still reach the database.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
@@ -63,9 +63,15 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
 
     let deadline = shared.stop.deadline(shared.options.shutdown_timeout);
     info!(timeout = ?deadline.saturating_duration_since(Instant::now()), "worker drains");
+    // Seen by whoever asks who serves the queue, while handlers still run.
+    let draining = (!executor.is_idle()).then(|| {
+        let shared = Arc::clone(&shared);
+        spawn(async move { mark_draining(&shared).await })
+    });
     // Takes the executor: with it goes the last sender, and the completer ends when all is recorded.
     executor.drain(deadline).await;
     flush(completer, deadline).await;
+    drop(draining);
     // Before the row says so: a worker that has stopped must not be found missing.
     drop(attendance);
     mark_stopped(&shared).await;
@@ -88,6 +94,15 @@ async fn flush(completer: AbortOnDropHandle<()>, deadline: Instant) {
         Err(_elapsed) => {
             warn!("results could not be recorded in time; stall recovery will repeat their tasks");
         }
+    }
+}
+
+async fn mark_draining(shared: &Shared) {
+    if let Err(error) = mark_worker_draining(&shared.pool, shared.worker_id).await {
+        warn!(
+            error = &error as &dyn Error,
+            "the worker could not be marked as draining, it seems to run until it has stopped"
+        );
     }
 }
 

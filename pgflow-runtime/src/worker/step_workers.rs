@@ -18,6 +18,9 @@ use crate::{
 
 /// One worker for each step of a flow, all in this process: [`StepWorker::all`].
 ///
+/// They live and end together: when one fails, or its function is out of service, none of this process runs. Where the others should go on, give that
+/// step a process of its own.
+///
 /// What is set here holds for each worker; what [`step`](Self::step) sets comes first, in whichever order both are called.
 ///
 /// ```no_run
