@@ -88,7 +88,7 @@ impl<F: Flow<State = S>, S> StateOf<F> for S {
 ///
 /// It is there for its message; a parameter of type `F::Step` would only say "mismatched types".
 #[diagnostic::on_unimplemented(
-    message = "`{Given}` is not a step of flow `{F}`; a `{Self}` was expected; name one of the steps of `{F}`",
+    message = "`{Given}` is not a step of flow `{F}`; a step of that flow, a `{Self}`, was expected; name one of the steps of `{F}`",
     label = "not a step of `{F}`"
 )]
 #[doc(hidden)]

@@ -182,7 +182,7 @@ impl fmt::Display for FunctionDisabled {
         if self.is_fenced {
             write!(
                 f,
-                "a deployment replaces its code: its last step, `pgflow workers unfence {name}` or \
+                "a deployment replaces its code: its last step, `pgflow workers unfence {name}` with all that were fenced with it, or \
                  `select pgflow.unfence_worker_functions(array['{in_sql}'])`, lets it start again"
             )
         } else {

@@ -139,7 +139,7 @@ fn a_fenced_function_says_what_ends_the_fence() {
     assert_eq!(
         fenced.to_string(),
         "worker function `audit` is fenced since 1970-01-01 00:00:00 UTC (fenced: build 12); \
-         a deployment replaces its code: its last step, `pgflow workers unfence audit` or \
+         a deployment replaces its code: its last step, `pgflow workers unfence audit` with all that were fenced with it, or \
          `select pgflow.unfence_worker_functions(array['audit'])`, lets it start again"
     );
 }

@@ -62,7 +62,7 @@ fn describe(functions: &[FunctionStatus]) -> String {
             state::of(function).to_owned(),
             function.start_mode.clone(),
             function.disabled_at.map(table::time).unwrap_or_default(),
-            table::short(function.disabled_reason.as_deref().unwrap_or_default(), 60),
+            table::short(function.disabled_reason.as_deref().unwrap_or_default(), 160),
             table::short(&state::recorded(function), 60),
         ]);
     }
