@@ -122,7 +122,7 @@ impl Driver<'_> {
         mut finished: Finished,
         attempts: &mut Attempts,
     ) -> Result<(), RunToEndError> {
-        let recorder = Recorder::new(Database::new(&self.claims.pool), Wakeup::default());
+        let recorder = Recorder::new(Database::new(self.claims.pool), Wakeup::default());
         let since = Instant::now();
         let mut backoff = Backoff::database();
         while let Err(error) = recorder.record(&mut finished).await {
