@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, error, warn};
 
 use super::{Shared, WorkerError, executor::Executor, wakeup::Sleeper};
@@ -11,7 +11,6 @@ use crate::sql::{
     claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks},
     error::ErrorClass,
     limit::Limited,
-    release::release_tasks,
     retry::Backoff,
 };
 
@@ -19,17 +18,20 @@ use crate::sql::{
 pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
     let mut backoff = Backoff::database();
     let calls = Limited::new(shared.pool.clone());
+    let pace = executor.pace();
     let mut sleeper = Sleeper::new(&shared.wakeup, shared.options.poll_interval);
-    while let Some(slots) = shared.stop.unless_requested(executor.free_slots()).await {
+    while let Some(slots) = shared.stop.unless_requested(executor.room()).await {
         sleeper.forget();
+        let called = Instant::now();
         let Some(claim) = claim(shared, &calls, slots).await else {
             return;
         };
+        pace.claim_took(called.elapsed());
         let pause = match claim {
             Ok(Claim::Tasks(tasks)) => {
                 backoff.reset();
                 let full = tasks.len() >= slots;
-                start(shared, executor, tasks).await;
+                start(shared, executor, tasks);
                 if full {
                     continue;
                 }
@@ -76,12 +78,12 @@ async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<
     claim
 }
 
-async fn start(shared: &Shared, executor: &mut Executor, tasks: Vec<ClaimedTask>) {
+fn start(shared: &Shared, executor: &mut Executor, tasks: Vec<ClaimedTask>) {
     if !tasks.is_empty() {
         debug!(tasks = tasks.len(), "tasks claimed");
     }
     if shared.stop.is_requested() {
-        release(shared, &tasks).await;
+        executor.give_back(tasks);
         return;
     }
     let definition = shared.handlers.definition();
@@ -104,48 +106,11 @@ async fn start(shared: &Shared, executor: &mut Executor, tasks: Vec<ClaimedTask>
             })
             .collect();
         unsupported(shared, messages);
-        release(shared, &tasks).await;
+        executor.give_back(tasks);
         return;
     };
     for (step_index, task) in step_indexes.into_iter().zip(tasks) {
         executor.start(step_index, task);
-    }
-}
-
-/// Gives back what was claimed and not started.
-async fn release(shared: &Shared, tasks: &[ClaimedTask]) {
-    if tasks.is_empty() {
-        return;
-    }
-    let mut backoff = Backoff::database();
-    let calls = Limited::new(shared.pool.clone());
-    let released = async {
-        loop {
-            let released = calls
-                .call(async |connection| release_tasks(connection, shared.worker_id, tasks).await);
-            match released.await {
-                Err(error) if error.is_transient() => {
-                    sleep(delay_after(&error, &mut backoff)).await;
-                }
-                result => return result,
-            }
-        }
-    };
-    let released = shared
-        .stop
-        .within(shared.options.shutdown_timeout, released)
-        .await;
-    match released {
-        Some(Ok(released)) => debug!(released, "claimed tasks were given back"),
-        Some(Err(error)) => error!(
-            tasks = tasks.len(),
-            error = &error as &dyn Error,
-            "claimed tasks could not be given back; stall recovery will repeat them"
-        ),
-        None => error!(
-            tasks = tasks.len(),
-            "claimed tasks could not be given back in time; stall recovery will repeat them"
-        ),
     }
 }
 
@@ -170,7 +135,7 @@ fn fatal(error: CallError) -> Result<WorkerError, CallError> {
     }
 }
 
-fn delay_after(error: &CallError, backoff: &mut Backoff) -> Duration {
+pub(crate) fn delay_after(error: &CallError, backoff: &mut Backoff) -> Duration {
     let delay = backoff.next_delay();
     warn!(
         ?delay,

@@ -4,8 +4,8 @@
 //! Starting -> Running -> Draining -> Stopped        work that the worker can't do: Running -> Stopped with an error
 //! ```
 //!
-//! A worker asks the database for as many tasks as it has free slots, runs them side by side, and records outputs in batches. Postgres
-//! decides what is ready; the worker only executes. Handlers run at least once per task, state changes happen exactly once: an attempt
+//! A worker asks the database for as many tasks as it has free slots, and, where handlers are fast, for those that its slots will have begun before
+//! another claim could have brought them; it runs them side by side, and records outputs in batches. Postgres decides what is ready; the worker only executes. Handlers run at least once per task, state changes happen exactly once: an attempt
 //! that is no longer the current one changes nothing.
 //!
 //! # Which worker
@@ -30,7 +30,8 @@
 //!
 //! # Connections
 //!
-//! A worker uses the pool that it is given, for three calls at a time at most: a claim, a batch of outputs, and a single result, such as a failure.
+//! A worker uses the pool that it is given, for three calls at a time: a claim, a batch of outputs, and a single result, such as a failure; rarely for a
+//! fourth, which gives back tasks that it claimed and can't start.
 //! Several workers of one process need that for each. Handlers that use the same pool while they run need one connection each on top of that.
 //!
 //! All workers of a process that share a pool, or clones of it, share one more connection, made with the pool's options and hooks but not taken out
@@ -81,8 +82,10 @@ mod handle;
 pub(crate) mod handlers;
 mod hub;
 pub(crate) mod options;
+mod pace;
 pub(crate) mod recorder;
 mod requests;
+mod returner;
 mod serve;
 mod shutdown;
 mod step_worker;

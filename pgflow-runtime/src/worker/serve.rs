@@ -21,6 +21,7 @@ use super::{
     hub,
     options::WorkerOptions,
     recorder::{Database, Recorder},
+    returner,
     shutdown::Stop,
     wakeup::Wakeup,
 };
@@ -28,6 +29,9 @@ use crate::sql::worker::{mark_worker_draining, mark_worker_stopped};
 
 /// What a shutdown may take on top of its timeout: results of handlers that ended at the last moment still reach the database.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// How many results may wait while the database records others: as many as the next call takes.
+const MOST_RESULTS: usize = 100;
 
 /// What the parts of one worker share.
 pub(crate) struct Shared {
@@ -51,14 +55,16 @@ impl std::fmt::Debug for Shared {
 
 /// Claims, runs and records until the worker is asked to stop; then drains. Dropping the future ends everything at once.
 pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
-    let (sender, receiver) = mpsc::channel(shared.options.concurrency);
+    let (sender, receiver) = mpsc::channel(shared.options.concurrency.max(MOST_RESULTS));
+    let (returned, returns) = mpsc::unbounded_channel();
+    let returner = spawn(returner::run(Arc::clone(&shared), returns));
     let busy = Busy::default();
     let recorder = Recorder::new(Database::new(&shared.pool), shared.wakeup.clone());
     let completer = spawn(Completer::new(recorder, receiver, busy.clone()).run());
     // Before the first claim: what becomes ready after that is announced.
     let attendance = hub::attend(&shared);
 
-    let mut executor = Executor::new(Arc::clone(&shared), busy, sender);
+    let mut executor = Executor::new(Arc::clone(&shared), busy, sender, returned);
     claimer::run(&shared, &mut executor).await;
 
     let deadline = shared.stop.deadline(shared.options.shutdown_timeout);
@@ -68,9 +74,10 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
         let shared = Arc::clone(&shared);
         spawn(async move { mark_draining(&shared).await })
     });
-    // Takes the executor: with it goes the last sender, and the completer ends when all is recorded.
+    // Takes the executor: with it go the last senders, and the completer and the returner end when all is recorded.
     executor.drain(deadline).await;
     flush(completer, deadline).await;
+    flush(returner, deadline).await;
     drop(draining);
     // Before the row says so: a worker that has stopped must not be found missing.
     drop(attendance);
@@ -89,7 +96,7 @@ async fn flush(completer: AbortOnDropHandle<()>, deadline: Instant) {
     match timeout_at(deadline, completer).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            warn!(%error, "the completer ended early; stall recovery will repeat what it did not record");
+            warn!(%error, "a part of the worker ended early; stall recovery will repeat what it did not record");
         }
         Err(_elapsed) => {
             warn!("results could not be recorded in time; stall recovery will repeat their tasks");

@@ -13,80 +13,157 @@ const LAST: Act = |milliseconds| {
     })
 };
 
-fn executor(concurrency: usize) -> (Executor, Busy, mpsc::Receiver<Finished>) {
-    let (sender, receiver) = mpsc::channel(concurrency);
-    let busy = Busy::default();
-    let executor = Executor::new(shared(Some(LAST), concurrency), busy.clone(), sender);
-    (executor, busy, receiver)
+/// Four slots, and room for as many results.
+struct Playground {
+    executor: Executor,
+    shared: Arc<Shared>,
+    busy: Busy,
+    finished: mpsc::Receiver<Finished>,
+    returned: mpsc::UnboundedReceiver<ClaimedTask>,
 }
 
-async fn started(milliseconds: &[i32]) -> (Executor, Busy, mpsc::Receiver<Finished>) {
-    let (mut executor, busy, receiver) = executor(4);
-    for &milliseconds in milliseconds {
-        executor.start(0, claimed(milliseconds));
+impl Playground {
+    async fn started(milliseconds: &[i32]) -> Self {
+        let shared = shared(Some(LAST), 4);
+        let busy = Busy::default();
+        let (sender, finished) = mpsc::channel(4);
+        let (give_back, returned) = mpsc::unbounded_channel();
+        let executor = Executor::new(Arc::clone(&shared), busy.clone(), sender, give_back);
+        let mut playground = Self {
+            executor,
+            shared,
+            busy,
+            finished,
+            returned,
+        };
+        playground.start(milliseconds).await;
+        playground
     }
-    yield_now().await;
-    (executor, busy, receiver)
+
+    async fn start(&mut self, milliseconds: &[i32]) {
+        for &milliseconds in milliseconds {
+            self.executor.start(0, claimed(milliseconds));
+        }
+        yield_now().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn free_slots_are_there_at_once() {
-    let (mut executor, busy, _receiver) = started(&[1000, 1000]).await;
+    let mut play = Playground::started(&[1000, 1000]).await;
     let start = Instant::now();
-    assert_eq!(executor.free_slots().await, 2);
+    assert_eq!(play.executor.room().await, 2);
     assert_eq!(start.elapsed(), Duration::ZERO);
-    assert!(!busy.is_idle());
+    assert!(!play.busy.is_idle());
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_free_slot_the_first_that_ends_is_waited_for_and_those_that_end_with_it() {
-    let (mut executor, _busy, _receiver) = started(&[100, 101, 1000, 1000]).await;
+    let mut play = Playground::started(&[100, 101, 1000, 1000]).await;
     let start = Instant::now();
-    assert_eq!(executor.free_slots().await, 2);
+    assert_eq!(play.executor.room().await, 2);
     assert_eq!(start.elapsed().as_millis(), 102);
 }
 
 #[tokio::test(start_paused = true)]
 async fn when_all_have_ended_nobody_is_waited_for() {
-    let (mut executor, busy, mut receiver) = started(&[100, 100, 100, 100]).await;
+    let mut play = Playground::started(&[100, 100, 100, 100]).await;
     let start = Instant::now();
-    assert_eq!(executor.free_slots().await, 4);
+    assert_eq!(play.executor.room().await, 4);
     assert_eq!(start.elapsed().as_millis(), 100);
-    assert!(busy.is_idle());
-    drop(executor);
+    assert!(play.busy.is_idle());
+    drop(play.executor);
     let mut results = 0;
-    while receiver.recv().await.is_some() {
+    while play.finished.recv().await.is_some() {
         results += 1;
     }
     assert_eq!(results, 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_that_nobody_takes_keep_their_slots() {
-    let (mut executor, _busy, mut receiver) = started(&[1, 1, 1, 1]).await;
-    assert_eq!(executor.free_slots().await, 4);
-    for _ in 0..4 {
-        executor.start(0, claimed(1));
-    }
+async fn results_that_nobody_takes_leave_no_room() {
+    let mut play = Playground::started(&[1, 1, 1, 1]).await;
+    assert_eq!(play.executor.room().await, 4);
     // The channel is full.
-    let slots = timeout(Duration::from_mins(1), executor.free_slots()).await;
-    assert!(slots.is_err());
+    play.start(&[1, 1, 1, 1]).await;
+    let room = timeout(Duration::from_mins(1), play.executor.room()).await;
+    assert!(room.is_err());
     for _ in 0..8 {
-        receiver.recv().await.expect("a result");
+        play.finished.recv().await.expect("a result");
     }
-    assert_eq!(executor.free_slots().await, 4);
+    assert_eq!(play.executor.room().await, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fast_handlers_make_room_for_tasks_ahead_and_slow_ones_do_not() {
+    let mut play = Playground::started(&[1]).await;
+    play.executor.pace().claim_took(Duration::from_millis(2));
+    assert_eq!(play.executor.room().await, 3);
+    // It took 1 ms: in 2 ms, four slots begin eight tasks.
+    play.finished.recv().await.expect("a result");
+    assert_eq!(play.executor.room().await, 12);
+    play.start(&[10_000]).await;
+    play.finished.recv().await.expect("a result");
+    assert_eq!(play.executor.room().await, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_ahead_run_when_slots_become_free_and_never_more_at_a_time() {
+    let mut play = Playground::started(&[20; 12]).await;
+    let start = Instant::now();
+    for results in 1..=12_usize {
+        assert!(play.busy.count() <= 4);
+        play.finished.recv().await.expect("a result");
+        let rounds = results.div_ceil(4);
+        assert_eq!(start.elapsed().as_millis(), 20 * rounds as u128);
+    }
+    assert!(play.returned.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_that_find_no_slot_soon_are_given_back_and_nothing_is_claimed_ahead_then() {
+    let mut play = Playground::started(&[5000, 5001, 5002, 5003, 1, 2]).await;
+    let pace = play.executor.pace();
+    pace.handler_took(Duration::from_micros(1));
+    pace.claim_took(Duration::from_millis(2));
+    let start = Instant::now();
+    for attempt in [1, 2] {
+        let task = play.returned.recv().await.expect("a task");
+        assert_eq!(task.attempt, attempt);
+    }
+    assert_eq!(start.elapsed(), PATIENCE);
+    assert_eq!(pace.ahead(4), 0);
+    assert_eq!(play.busy.count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_asked_to_stop_gives_back_what_has_no_slot() {
+    let mut play = Playground::started(&[10, 10, 10, 10, 1]).await;
+    let start = Instant::now();
+    play.shared.stop.request();
+    assert_eq!(play.returned.recv().await.expect("a task").attempt, 1);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    play.executor
+        .drain(Instant::now() + Duration::from_secs(1))
+        .await;
+    let mut results = 0;
+    while play.finished.recv().await.is_some() {
+        results += 1;
+    }
+    assert_eq!(results, 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn draining_lets_handlers_end_until_the_deadline() {
-    let (executor, busy, mut receiver) = started(&[100, 1000]).await;
-    executor
+    let mut play = Playground::started(&[100, 1000]).await;
+    play.executor
         .drain(Instant::now() + Duration::from_millis(500))
         .await;
     assert!(
-        busy.is_idle(),
+        play.busy.is_idle(),
         "the handler that was dropped does not count"
     );
-    assert_eq!(receiver.recv().await.expect("the first").key.attempt, 100);
-    assert!(receiver.recv().await.is_none());
+    let first = play.finished.recv().await.expect("the first");
+    assert_eq!(first.key.attempt, 100);
+    assert!(play.finished.recv().await.is_none());
 }

@@ -1,0 +1,144 @@
+//! How many tasks a worker claims beyond its free slots.
+//!
+//! A claim takes time in which fast handlers would stand idle, and costs the database nearly as much for one task as for ten. So a worker claims ahead
+//! what its slots will have begun before another claim could have brought it: much for handlers of microseconds, nothing for slow ones.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// The most tasks that wait for a slot.
+const MOST_AHEAD: usize = 100;
+/// One in so many: the weight of a new measurement in the mean.
+const WEIGHT: u64 = 16;
+const UNKNOWN: u64 = u64::MAX;
+
+/// Running means of what handlers and claims take.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    handler: Mean,
+    claim: Mean,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            handler: Mean::new(),
+            claim: Mean::new(),
+        }
+    }
+}
+
+impl Pace {
+    pub(crate) fn handler_took(&self, time: Duration) {
+        self.handler.add(time);
+    }
+
+    pub(crate) fn claim_took(&self, time: Duration) {
+        self.claim.add(time);
+    }
+
+    /// A task waited so long for a slot that it was given back: handlers take longer than they did.
+    pub(crate) fn waited_in_vain(&self, time: Duration) {
+        self.handler.raise(time);
+    }
+
+    /// How many tasks `slots` handlers begin while one claim is under way.
+    pub(crate) fn ahead(&self, slots: usize) -> usize {
+        let (Some(handler), Some(claim)) = (self.handler.nanos(), self.claim.nanos()) else {
+            return 0;
+        };
+        let slots = u64::try_from(slots).unwrap_or(u64::MAX);
+        let begun = slots.saturating_mul(claim) / handler.max(1);
+        usize::try_from(begun).unwrap_or(usize::MAX).min(MOST_AHEAD)
+    }
+}
+
+#[derive(Debug)]
+struct Mean(AtomicU64);
+
+impl Mean {
+    fn new() -> Self {
+        Self(AtomicU64::new(UNKNOWN))
+    }
+
+    fn nanos(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|&mean| mean != UNKNOWN)
+    }
+
+    fn add(&self, time: Duration) {
+        let new = nanos(time);
+        self.update(|mean| match mean {
+            None => new,
+            Some(mean) if new > mean => mean + (new - mean) / WEIGHT,
+            Some(mean) => mean - (mean - new) / WEIGHT,
+        });
+    }
+
+    fn raise(&self, time: Duration) {
+        self.update(|mean| mean.unwrap_or_default().max(nanos(time)));
+    }
+
+    fn update(&self, next: impl Fn(Option<u64>) -> u64) {
+        let next = |mean| Some(next(Some(mean).filter(|&mean| mean != UNKNOWN)));
+        // Never refused: `next` has always an answer.
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(UNKNOWN - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(handler: Duration, claim: Duration) -> Pace {
+        let pace = Pace::default();
+        pace.handler_took(handler);
+        pace.claim_took(claim);
+        pace
+    }
+
+    #[test]
+    fn nothing_is_claimed_ahead_before_both_are_known() {
+        let pace = Pace::default();
+        assert_eq!(pace.ahead(10), 0);
+        pace.claim_took(Duration::from_millis(2));
+        assert_eq!(pace.ahead(10), 0);
+        pace.handler_took(Duration::from_millis(1));
+        assert_eq!(pace.ahead(10), 20);
+    }
+
+    #[test]
+    fn as_much_as_the_slots_begin_during_a_claim() {
+        let claim = Duration::from_millis(2);
+        assert_eq!(pace(Duration::from_secs(1), claim).ahead(10), 0);
+        assert_eq!(pace(Duration::from_millis(21), claim).ahead(10), 0);
+        assert_eq!(pace(Duration::from_millis(4), claim).ahead(10), 5);
+        assert_eq!(pace(Duration::from_micros(10), claim).ahead(10), 100);
+        assert_eq!(pace(Duration::ZERO, claim).ahead(10), 100);
+    }
+
+    #[test]
+    fn a_slow_handler_counts_by_its_share() {
+        let pace = pace(Duration::from_micros(10), Duration::from_millis(2));
+        pace.handler_took(Duration::from_secs(10));
+        assert_eq!(pace.ahead(10), 0);
+    }
+
+    #[test]
+    fn a_wait_in_vain_ends_it_and_fast_handlers_bring_it_back() {
+        let pace = pace(Duration::from_micros(10), Duration::from_millis(2));
+        pace.waited_in_vain(Duration::from_millis(50));
+        assert_eq!(pace.ahead(10), 0);
+        for _ in 0..100 {
+            pace.handler_took(Duration::from_micros(10));
+        }
+        assert!(pace.ahead(10) > 10);
+    }
+}
