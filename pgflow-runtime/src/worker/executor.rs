@@ -22,7 +22,7 @@ use super::{
 };
 use crate::sql::claim::ClaimedTask;
 
-/// How long room for a task waits for more room.
+/// How long a free slot waits for others.
 const GATHER: Duration = Duration::from_millis(2);
 /// How long a task that was claimed ahead waits for a slot before it is given back: others may have one.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -63,34 +63,27 @@ impl Executor {
         Arc::clone(&self.pace)
     }
 
-    /// Waits until there is room; returns for how many tasks.
+    /// Waits until a slot is free; returns how many tasks there is room for.
     ///
-    /// Handlers that were claimed together often end together. While much of the room is taken, the first that becomes free waits a moment
-    /// for more, so that one claim fills it all.
+    /// Handlers that were claimed together often end together. While most slots are in use, the first that becomes free waits a moment
+    /// for the others, so that one claim fills them all. Only when all have ended is there room for tasks ahead as well: one that still
+    /// runs may be a slow one.
     pub(crate) async fn room(&mut self) -> usize {
-        self.reap();
-        if self.claimed.len() > self.capacity() / 2 {
-            self.wait_for_room().await;
-            // Either way there is room.
-            let _ = timeout(GATHER, self.gather()).await;
-        }
-        // Handlers may have become slow meanwhile.
-        self.wait_for_room().await
-    }
-
-    async fn wait_for_room(&mut self) -> usize {
-        loop {
-            let room = self.capacity().saturating_sub(self.claimed.len());
-            if room > 0 {
-                return room;
-            }
-            self.join_next().await;
-        }
-    }
-
-    fn capacity(&self) -> usize {
         let slots = self.shared.options.concurrency;
-        slots + self.pace.ahead(slots)
+        self.reap();
+        if self.claimed.len() > slots / 2 {
+            while self.claimed.len() >= slots {
+                self.join_next().await;
+            }
+            // Either way there is a slot.
+            let _ = timeout(GATHER, self.all_ended()).await;
+        }
+        let free = slots - self.claimed.len();
+        if free == slots {
+            slots + self.pace.ahead(slots)
+        } else {
+            free
+        }
     }
 
     /// Whether nothing runs any more.
@@ -102,16 +95,6 @@ impl Executor {
     fn reap(&mut self) {
         while let Some(ended) = self.claimed.try_join_next() {
             check(ended);
-        }
-    }
-
-    /// With slots alone, the next claim waits until all are free; with tasks ahead, these keep the slots busy while it is under way.
-    async fn gather(&mut self) {
-        let slots = self.shared.options.concurrency;
-        let ahead = self.pace.ahead(slots);
-        let low = if ahead == 0 { 0 } else { (slots + ahead) / 2 };
-        while self.claimed.len() > low {
-            self.join_next().await;
         }
     }
 
