@@ -1,7 +1,8 @@
 -- Carries runs on as far as they go without a worker: evaluates conditions, completes steps without tasks, starts steps that are
--- ready, finishes runs. Loops until nothing changes, so a step never leaves `created` before its condition was evaluated, whatever
--- made it ready, and no depth is too deep. Returns whether new tasks were queued.
--- Locks: needs the runs' rows; takes step states. Callers: start_flow, complete_tasks, _exhaust_task.
+-- ready. Loops until nothing changes, so a step never leaves `created` before its condition was evaluated, whatever
+-- made it ready, and no depth is too deep. A run that this leaves without steps is finished by _settle_steps.
+-- Returns whether new tasks were queued.
+-- Locks: needs the runs' rows; takes step states. Callers: start_flows, complete_tasks, _exhaust_task.
 create or replace function pgflow._advance_runs(run_ids uuid[]) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -11,28 +12,46 @@ as $$
 declare
     v_conditional boolean;
     v_taskless boolean;
-    v_ready boolean;
+    v_run_ids uuid[];
+    v_slugs text[];
+    v_tasks bigint;
 begin
     loop
-        -- Never NULL, as bool_or is when no step is ready: `and` would go on to call the function.
+        -- Each row is looked up by itself; the limits see to that. As plain joins, planned when the tables were small, this reads all runs that
+        -- ever were. Changes look for the row's place (ctid) first, for the same reason: it leaves one way to the row. The place can't change, as
+        -- whoever changes the row holds the run's lock.
         select
-            coalesce(bool_or(d.required_input_pattern is not null or d.forbidden_input_pattern is not null), false),
+            -- Never NULL, as bool_or is when no step is ready: `and` would go on to call the function.
+            coalesce(bool_or(d.is_conditional), false),
             coalesce(bool_or(s.initial_tasks = 0), false),
-            coalesce(bool_or(s.initial_tasks > 0), false)
-        into v_conditional, v_taskless, v_ready
-        from pgflow.step_states s
-        join pgflow.runs r on r.run_id = s.run_id
-        join pgflow.steps d on d.flow_slug = s.flow_slug and d.step_slug = s.step_slug
-        where s.run_id = any (_advance_runs.run_ids) and s.status = 'created' and s.remaining_deps = 0 and r.status = 'started';
+            array_agg(s.run_id order by s.run_id, s.step_slug) filter (where s.initial_tasks > 0),
+            array_agg(s.step_slug order by s.run_id, s.step_slug) filter (where s.initial_tasks > 0),
+            sum(s.initial_tasks)
+        into v_conditional, v_taskless, v_run_ids, v_slugs, v_tasks
+        from (select distinct u as run_id from unnest(_advance_runs.run_ids) u) x
+        cross join lateral (select k.flow_slug, k.status from pgflow.runs k where k.run_id = x.run_id limit 1) r
+        cross join lateral (
+            select k.run_id, k.step_slug, k.initial_tasks
+            from pgflow.step_states k
+            where k.run_id = x.run_id and k.status = 'created' and k.remaining_deps = 0
+            offset 0
+        ) s
+        cross join lateral (
+            select k.required_input_pattern is not null or k.forbidden_input_pattern is not null as is_conditional
+            from pgflow.steps k
+            where k.flow_slug = r.flow_slug and k.step_slug = s.step_slug
+            limit 1
+        ) d
+        where r.status = 'started';
 
         continue when v_conditional and pgflow._resolve_conditions(run_ids) > 0;
         continue when v_taskless and pgflow._complete_taskless_steps(run_ids) > 0;
         exit;
     end loop;
-    if v_ready then
-        perform pgflow._start_ready_steps(run_ids);
+    if v_run_ids is null then
+        return false;
     end if;
-    perform pgflow._finish_runs(run_ids);
-    return v_ready;
+    perform pgflow._start_steps(v_run_ids, v_slugs, v_tasks);
+    return true;
 end
 $$;

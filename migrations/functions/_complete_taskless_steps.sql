@@ -15,12 +15,15 @@ begin
     select array_agg(x.run_id), array_agg(x.step_slug) into v_run_ids, v_slugs
     from (
         select s.run_id, s.step_slug
-        from pgflow.step_states s
-        join pgflow.runs r on r.run_id = s.run_id
-        where s.run_id = any (_complete_taskless_steps.run_ids)
-            and s.status = 'created' and s.remaining_deps = 0 and s.initial_tasks = 0 and r.status = 'started'
+        from (select distinct u as run_id from unnest(_complete_taskless_steps.run_ids) u) i
+        cross join lateral (select from pgflow.runs k where k.run_id = i.run_id and k.status = 'started' limit 1) r
+        cross join lateral (
+            select k.run_id, k.step_slug
+            from pgflow.step_states k
+            where k.run_id = i.run_id and k.status = 'created' and k.remaining_deps = 0 and k.initial_tasks = 0
+            offset 0
+        ) s
         order by s.run_id, s.step_slug
-        for no key update of s
     ) x;
     if v_run_ids is null then
         return 0;
@@ -33,7 +36,8 @@ begin
         remaining_tasks = 0,
         output = '[]'
     from unnest(v_run_ids, v_slugs) as x (run_id, step_slug)
-    where s.run_id = x.run_id and s.step_slug = x.step_slug;
+    cross join lateral (select k.ctid from pgflow.step_states k where k.run_id = x.run_id and k.step_slug = x.step_slug limit 1) k
+    where s.ctid = k.ctid;
     get diagnostics v_count = row_count;
     perform pgflow._settle_steps(v_run_ids, v_slugs, 'step:completed');
     return v_count;

@@ -11,8 +11,13 @@ begin
     return (
         select coalesce(jsonb_object_agg(p.step_slug, p.output), '{}')
         from pgflow.deps d
-        join pgflow.step_states p on p.run_id = _dependency_outputs.run_id and p.step_slug = d.dep_slug
-        where d.flow_slug = _dependency_outputs.flow_slug and d.step_slug = _dependency_outputs.step_slug and p.status = 'completed'
+        cross join lateral (
+            select k.step_slug, k.output
+            from pgflow.step_states k
+            where k.run_id = _dependency_outputs.run_id and k.step_slug = d.dep_slug and k.status = 'completed'
+            limit 1
+        ) p
+        where d.flow_slug = _dependency_outputs.flow_slug and d.step_slug = _dependency_outputs.step_slug
     );
 exception when program_limit_exceeded then
     return null;

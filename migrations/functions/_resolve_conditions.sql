@@ -16,15 +16,24 @@ declare
 begin
     for v_unmet in
         select s.run_id, s.step_slug, d.when_unmet
-        from pgflow.step_states s
-        join pgflow.runs r on r.run_id = s.run_id
-        join pgflow.steps d on d.flow_slug = s.flow_slug and d.step_slug = s.step_slug
+        from (select distinct u as run_id from unnest(_resolve_conditions.run_ids) u) i
+        cross join lateral (select k.flow_slug, k.input from pgflow.runs k where k.run_id = i.run_id and k.status = 'started' limit 1) r
+        cross join lateral (
+            select k.flow_slug, k.run_id, k.step_slug
+            from pgflow.step_states k
+            where k.run_id = i.run_id and k.status = 'created' and k.remaining_deps = 0
+            offset 0
+        ) s
+        cross join lateral (
+            select k.deps_count, k.required_input_pattern, k.forbidden_input_pattern, k.when_unmet, k.step_index
+            from pgflow.steps k
+            where k.flow_slug = r.flow_slug and k.step_slug = s.step_slug
+            limit 1
+        ) d
         cross join lateral (
             select case when d.deps_count = 0 then r.input else pgflow._dependency_outputs(s.flow_slug, s.run_id, s.step_slug) end as subject
         ) c
-        where s.run_id = any (_resolve_conditions.run_ids)
-            and s.status = 'created' and s.remaining_deps = 0 and r.status = 'started'
-            and (not c.subject @> d.required_input_pattern or c.subject @> d.forbidden_input_pattern)
+        where (not c.subject @> d.required_input_pattern or c.subject @> d.forbidden_input_pattern)
         order by d.when_unmet = 'fail' desc, s.run_id, d.step_index
     loop
         continue when v_unmet.run_id = any (v_failed);

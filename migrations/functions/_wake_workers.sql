@@ -1,23 +1,26 @@
 -- Notifies the workers of these queues that there may be work, by channel pgflow_work, with the queue's name: at most once per queue in 50 ms,
 -- because notifications make transactions commit one after the other. Listeners know that, and look again 50 ms after they were notified;
 -- and whoever does not listen polls. So it does no harm when a notification is lost.
--- Locks: wakeups, skipping what somebody else holds. Callers: _start_ready_steps, release_tasks, requeue_stalled_tasks.
+-- Locks: wakeups, skipping what somebody else holds. Callers: _queue_tasks, release_tasks, requeue_stalled_tasks.
 create or replace function pgflow._wake_workers(queue_names text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    v_due text[];
     v_queue text;
-    v_notified_at timestamptz;
 begin
-    if not (select i.wakeups from pgflow.installation i where i.singleton) then
+    select array_agg(q.queue_name order by q.queue_name) into v_due
+    from (select distinct u as queue_name from unnest(_wake_workers.queue_names) u) q
+    left join pgflow.wakeups w on w.queue_name = q.queue_name
+    where (select i.wakeups from pgflow.installation i where i.singleton)
+        and (w.notified_at > clock_timestamp() - interval '50 milliseconds' and w.notified_at <= clock_timestamp()) is not true;
+    if v_due is null then
         return;
     end if;
-    for v_queue in select distinct q from unnest(_wake_workers.queue_names) q order by q loop
+    foreach v_queue in array v_due loop
         -- In any other isolation, changing a row that somebody changed meanwhile makes the whole transaction fail: no hint is worth that.
         if current_setting('transaction_isolation') = 'read committed' then
-            select w.notified_at into v_notified_at from pgflow.wakeups w where w.queue_name = v_queue;
-            continue when v_notified_at > clock_timestamp() - interval '50 milliseconds' and v_notified_at <= clock_timestamp();
             -- Who holds the row notifies when it commits, and nobody knows when that is: so this notifies as well.
             update pgflow.wakeups w
             set notified_at = clock_timestamp()

@@ -30,10 +30,15 @@ declare
     v_read_counts int[];
     v_enqueued timestamptz[];
     v_bodies jsonb[];
-    v_locked bigint[];
     v_classes text[];
     v_deadlines timestamptz[];
     v_terminal bigint[];
+    v_run_ids uuid[];
+    v_slugs text[];
+    v_indexes int[];
+    v_messages bigint[];
+    v_timeouts int[];
+    v_max_attempts int[];
 begin
     select w.* into v_worker from pgflow.workers w where w.worker_id = claim_tasks.worker_id;
     if not found or v_worker.stopped_at is not null then
@@ -70,51 +75,61 @@ begin
         return;
     end if;
 
-    -- Empty, not NULL, when all are locked by others: `<> all (NULL)` would let each of them pass.
-    -- Each message is looked up by itself, here and below: as a plain join, with statistics from when the queue was short, the planner
-    -- reads the whole backlog instead. The limit keeps it from doing so.
-    select coalesce(array_agg(t.message_id), '{}') into v_locked
-    from unnest(v_ids) as m (id)
-    cross join lateral (
-        select x.message_id
-        from pgflow.step_tasks x
-        where x.queue_name = v_worker.queue_name and x.message_id = m.id
-        limit 1
-        for no key update skip locked
-    ) t;
-
+    -- Each task is locked, and each row looked up, by itself; the limits see to that. As plain joins, planned when the tables were small or with
+    -- statistics from when the queue was short, this reads the whole backlog, or all that ever was.
     select
-        array_agg(
+        array_agg(m.class order by m.n),
+        -- Past its deadline, a second, so that the task is not read in a tight loop until recovery takes it.
+        array_agg(case when m.deadline > clock_timestamp() then m.deadline else clock_timestamp() + interval '1 second' end order by m.n),
+        array_agg(m.run_id order by m.n) filter (where m.class = 'queued'),
+        array_agg(m.step_slug order by m.n) filter (where m.class = 'queued'),
+        array_agg(m.task_index order by m.n) filter (where m.class = 'queued'),
+        array_agg(m.id order by m.n) filter (where m.class = 'queued'),
+        array_agg(m.timeout order by m.n) filter (where m.class = 'queued'),
+        array_agg(m.max_attempts order by m.n) filter (where m.class = 'queued')
+    into v_classes, v_deadlines, v_run_ids, v_slugs, v_indexes, v_messages, v_timeouts, v_max_attempts
+    from (
+        select
+            m.id, m.n, t.run_id, t.step_slug, t.task_index, o.timeout, o.max_attempts,
+            t.started_at + make_interval(secs => least(2147483617, o.timeout) + 30) as deadline,
             case
                 when t.run_id is null then 'unsupported: no task has this message'
                 when t.flow_slug <> v_worker.flow_slug then format('unsupported: its task belongs to flow "%s", this worker serves flow "%s"', t.flow_slug, v_worker.flow_slug)
                 when t.step_slug <> v_worker.step_slug then format('unsupported: its task belongs to step "%s", this worker serves step "%s"', t.step_slug, v_worker.step_slug)
-                when d.queue_name <> v_worker.queue_name then format('unsupported: step "%s" is routed to queue "%s"', t.step_slug, d.queue_name)
+                when o.queue_name <> v_worker.queue_name then format('unsupported: step "%s" is routed to queue "%s"', t.step_slug, o.queue_name)
                 when m.body ->> 'flow_slug' <> t.flow_slug or m.body ->> 'run_id' <> t.run_id::text or m.body ->> 'step_slug' <> t.step_slug
                     or m.body ->> 'task_index' <> t.task_index::text then 'unsupported: its body names another task than the one that it was sent for'
-                when m.id <> all (v_locked) then 'locked'
+                when l.run_id is null then 'locked'
                 when t.status not in ('queued', 'started') or s.status <> 'started' or r.status <> 'started' then 'terminal'
                 else t.status
-            end
-            order by m.n
-        ),
-        array_agg(
-            -- Past its deadline, a second, so that the task is not read in a tight loop until recovery takes it.
-            case when e.deadline > clock_timestamp() then e.deadline else clock_timestamp() + interval '1 second' end
-            order by m.n
-        )
-    into v_classes, v_deadlines
-    from unnest(v_ids, v_bodies) with ordinality as m (id, body, n)
-    left join lateral (
-        select * from pgflow.step_tasks x where x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1
-    ) t on true
-    left join pgflow.runs r on r.run_id = t.run_id
-    left join pgflow.step_states s on s.run_id = t.run_id and s.step_slug = t.step_slug
-    left join pgflow.flows f on f.flow_slug = t.flow_slug
-    left join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
-    cross join lateral (
-        select t.started_at + make_interval(secs => least(2147483617, coalesce(d.opt_timeout, f.opt_timeout)) + 30) as deadline
-    ) e;
+            end as class
+        from unnest(v_ids, v_bodies) with ordinality as m (id, body, n)
+        left join lateral (
+            select x.* from pgflow.step_tasks x where x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1 for no key update skip locked
+        ) l on true
+        -- Locked by somebody else, or not there.
+        left join lateral (
+            select x.* from pgflow.step_tasks x where l.run_id is null and x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1
+        ) e on true
+        cross join lateral (
+            select
+                coalesce(l.flow_slug, e.flow_slug) as flow_slug, coalesce(l.run_id, e.run_id) as run_id,
+                coalesce(l.step_slug, e.step_slug) as step_slug, coalesce(l.task_index, e.task_index) as task_index,
+                coalesce(l.status, e.status) as status, coalesce(l.started_at, e.started_at) as started_at
+            offset 0
+        ) t
+        left join lateral (select k.status from pgflow.runs k where k.run_id = t.run_id limit 1) r on true
+        left join lateral (
+            select k.status from pgflow.step_states k where k.run_id = t.run_id and k.step_slug = t.step_slug limit 1
+        ) s on true
+        left join lateral (
+            select d.queue_name, coalesce(d.opt_timeout, f.opt_timeout) as timeout, coalesce(d.opt_max_attempts, f.opt_max_attempts) as max_attempts
+            from pgflow.steps d
+            join pgflow.flows f on f.flow_slug = d.flow_slug
+            where d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
+            limit 1
+        ) o on true
+    ) m;
 
     if exists (select from unnest(v_classes) c where c like 'unsupported%') then
         perform from pgflow.worker_functions w where w.function_name = v_worker.function_name for no key update skip locked;
@@ -153,16 +168,16 @@ begin
         );
     end if;
 
+    if v_messages is null then
+        return;
+    end if;
     return query
     select
-        'claimed', t.run_id, t.step_slug, t.task_index, t.attempt, t.max_attempts, t.timeout,
+        'claimed', t.run_id, t.step_slug, t.task_index, t.attempt, t.max_attempts_allowed, t.timeout,
         t.message_id, c.read_count + 1, c.enqueued_at, t.started_at, t.input, t.flow_input,
         v_worker.queue_name, null::text
     from pgflow._start_claimed(
-        claim_tasks.worker_id,
-        v_worker.queue_name,
-        array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'queued'),
-        counted => false
+        claim_tasks.worker_id, v_worker.queue_name, v_run_ids, v_slugs, v_indexes, v_messages, v_timeouts, v_max_attempts, counted => false
     ) t
     join unnest(v_ids, v_read_counts, v_enqueued) as c (id, read_count, enqueued_at) on c.id = t.message_id
     order by t.message_id;

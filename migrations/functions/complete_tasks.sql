@@ -5,7 +5,7 @@
 -- A NULL output is stored as JSON null. A NULL attempt speaks for whichever is current.
 -- The number of statements does not depend on the number of items, but for type violations; each run and step row is touched once.
 -- Raises PF003 (unknown task), PF009 (arrays of different lengths).
--- Locks: runs, step states, tasks, queue rows, each sorted. Callers: workers, complete_task.
+-- Locks: runs; then, under their locks, step states, tasks, queue rows. Callers: workers, complete_task.
 create or replace function pgflow.complete_tasks(
     run_ids uuid[],
     step_slugs text[],
@@ -32,10 +32,15 @@ declare
     v_done_indexes int[];
     v_done_queues text[];
     v_done_messages bigint[];
+    v_done_remaining int[];
+    v_done_maps boolean[];
     v_has_violation boolean;
     v_ended_runs uuid[];
     v_ended_slugs text[];
+    v_ended_items int[];
+    v_ended_maps boolean[];
     v_going_on int;
+    v_ready_runs uuid[];
     v_ready boolean := false;
     v_count int;
 begin
@@ -48,29 +53,10 @@ begin
         return;
     end if;
 
-    -- Lock, then decide.
-    perform from (
-        select from pgflow.runs r where r.run_id = any (complete_tasks.run_ids) order by r.run_id for no key update
-    ) locked;
-    perform from (
-        select
-        from pgflow.step_states s
-        where (s.run_id, s.step_slug) in (
-            select i.run_id, i.step_slug from unnest(complete_tasks.run_ids, complete_tasks.step_slugs) as i (run_id, step_slug)
-        )
-        order by s.run_id, s.step_slug
-        for no key update
-    ) locked;
-    perform from (
-        select
-        from pgflow.step_tasks t
-        where (t.run_id, t.step_slug, t.task_index) in (
-            select i.run_id, i.step_slug, i.task_index
-            from unnest(complete_tasks.run_ids, complete_tasks.step_slugs, complete_tasks.task_indexes) as i (run_id, step_slug, task_index)
-        )
-        order by t.run_id, t.step_slug, t.task_index
-        for no key update
-    ) locked;
+    -- Lock, then decide. The run's lock stands for its steps and tasks: whoever changes these holds it, but for claims, and they change none
+    -- that is started. Each row is looked up by itself, here and below, also the one that changes: see _advance_runs.
+    perform from (select distinct u as run_id from unnest(complete_tasks.run_ids) u order by u) i
+    cross join lateral (select from pgflow.runs k where k.run_id = i.run_id limit 1 for no key update) locked;
 
     select
         min(i.item) filter (where i.status is null),
@@ -80,11 +66,15 @@ begin
         array_agg(i.task_index order by i.item) filter (where i.is_current),
         array_agg(i.queue_name order by i.item) filter (where i.is_current),
         array_agg(i.message_id order by i.item) filter (where i.is_current),
+        array_agg(i.remaining_tasks order by i.item) filter (where i.is_current),
+        array_agg(i.is_map order by i.item) filter (where i.is_current),
         coalesce(bool_or(i.is_current and i.is_violation), false)
-    into v_unknown, v_done_items, v_done_runs, v_done_slugs, v_done_indexes, v_done_queues, v_done_messages, v_has_violation
+    into
+        v_unknown, v_done_items, v_done_runs, v_done_slugs, v_done_indexes, v_done_queues, v_done_messages, v_done_remaining, v_done_maps,
+        v_has_violation
     from (
         select
-            i.item, i.run_id, i.step_slug, i.task_index, t.status, t.queue_name, t.message_id,
+            i.item, i.run_id, i.step_slug, i.task_index, t.status, t.queue_name, t.message_id, s.remaining_tasks, d.step_type = 'map' as is_map,
             r.status = 'started' and s.status = 'started' and t.status = 'started'
                 and (i.attempt is null or i.attempt = t.attempts_count)
                 -- The current attempt twice in one batch: the first item speaks. A stale one before it must not silence it.
@@ -94,10 +84,19 @@ begin
             d.feeds_map and d.step_type = 'single' and jsonb_typeof(coalesce(i.output, 'null')) <> 'array' as is_violation
         from unnest(complete_tasks.run_ids, complete_tasks.step_slugs, complete_tasks.task_indexes, complete_tasks.attempts, complete_tasks.outputs)
             with ordinality as i (run_id, step_slug, task_index, attempt, output, item)
-        left join pgflow.step_tasks t on t.run_id = i.run_id and t.step_slug = i.step_slug and t.task_index = i.task_index
-        left join pgflow.step_states s on s.run_id = t.run_id and s.step_slug = t.step_slug
-        left join pgflow.runs r on r.run_id = t.run_id
-        left join pgflow.steps d on d.flow_slug = r.flow_slug and d.step_slug = t.step_slug
+        left join lateral (
+            select k.flow_slug, k.status, k.attempts_count, k.queue_name, k.message_id
+            from pgflow.step_tasks k
+            where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index
+            limit 1
+        ) t on true
+        left join lateral (
+            select k.status, k.remaining_tasks from pgflow.step_states k where k.run_id = i.run_id and k.step_slug = i.step_slug limit 1
+        ) s on true
+        left join lateral (select k.status from pgflow.runs k where k.run_id = i.run_id limit 1) r on true
+        left join lateral (
+            select k.step_type, k.feeds_map from pgflow.steps k where k.flow_slug = t.flow_slug and k.step_slug = i.step_slug limit 1
+        ) d on true
     ) i;
 
     if v_unknown is not null then
@@ -135,10 +134,12 @@ begin
         end loop;
         select
             array_agg(i.item order by i.item), array_agg(i.run_id order by i.item), array_agg(i.step_slug order by i.item),
-            array_agg(i.task_index order by i.item), array_agg(i.queue_name order by i.item), array_agg(i.message_id order by i.item)
-        into v_done_items, v_done_runs, v_done_slugs, v_done_indexes, v_done_queues, v_done_messages
-        from unnest(v_done_items, v_done_runs, v_done_slugs, v_done_indexes, v_done_queues, v_done_messages)
-            as i (item, run_id, step_slug, task_index, queue_name, message_id)
+            array_agg(i.task_index order by i.item), array_agg(i.queue_name order by i.item), array_agg(i.message_id order by i.item),
+            array_agg(i.remaining_tasks order by i.item), array_agg(i.is_map order by i.item)
+        into v_done_items, v_done_runs, v_done_slugs, v_done_indexes, v_done_queues, v_done_messages, v_done_remaining, v_done_maps
+        from unnest(
+            v_done_items, v_done_runs, v_done_slugs, v_done_indexes, v_done_queues, v_done_messages, v_done_remaining, v_done_maps
+        ) as i (item, run_id, step_slug, task_index, queue_name, message_id, remaining_tasks, is_map)
         where i.run_id <> all (v_failed_runs);
     end if;
 
@@ -146,7 +147,14 @@ begin
         update pgflow.step_tasks t
         set status = 'completed', completed_at = greatest(clock_timestamp(), t.started_at), output = coalesce(outputs[i.item], 'null')
         from unnest(v_done_items, v_done_runs, v_done_slugs, v_done_indexes) as i (item, run_id, step_slug, task_index)
-        where t.run_id = i.run_id and t.step_slug = i.step_slug and t.task_index = i.task_index;
+        cross join lateral (
+            select k.ctid, k.status
+            from pgflow.step_tasks k
+            where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index
+            limit 1
+        ) k
+        -- Not in the look-up, which must not go by an index of started tasks.
+        where t.ctid = k.ctid and k.status = 'started';
         get diagnostics v_count = row_count;
         if v_count <> cardinality(v_done_items) then
             raise exception 'completing % tasks changed % rows', cardinality(v_done_items), v_count using errcode = 'PF012';
@@ -156,13 +164,16 @@ begin
         select
             array_agg(x.run_id order by x.run_id, x.step_slug) filter (where x.remaining_tasks = x.completed),
             array_agg(x.step_slug order by x.run_id, x.step_slug) filter (where x.remaining_tasks = x.completed),
+            array_agg(x.item order by x.run_id, x.step_slug) filter (where x.remaining_tasks = x.completed),
+            array_agg(x.is_map order by x.run_id, x.step_slug) filter (where x.remaining_tasks = x.completed),
             count(*) filter (where x.remaining_tasks > x.completed)
-        into v_ended_runs, v_ended_slugs, v_going_on
+        into v_ended_runs, v_ended_slugs, v_ended_items, v_ended_maps, v_going_on
         from (
-            select s.run_id, s.step_slug, s.remaining_tasks, count(*) as completed
-            from unnest(v_done_runs, v_done_slugs) as i (run_id, step_slug)
-            join pgflow.step_states s on s.run_id = i.run_id and s.step_slug = i.step_slug
-            group by s.run_id, s.step_slug
+            select
+                i.run_id, i.step_slug, min(i.item) as item, min(i.remaining_tasks) as remaining_tasks, bool_or(i.is_map) as is_map,
+                count(*) as completed
+            from unnest(v_done_items, v_done_runs, v_done_slugs, v_done_remaining, v_done_maps) as i (item, run_id, step_slug, remaining_tasks, is_map)
+            group by i.run_id, i.step_slug
         ) x;
 
         if v_going_on > 0 then
@@ -173,7 +184,13 @@ begin
                 from unnest(v_done_runs, v_done_slugs) as i (run_id, step_slug)
                 group by i.run_id, i.step_slug
             ) x
-            where s.run_id = x.run_id and s.step_slug = x.step_slug and s.remaining_tasks > x.completed;
+            cross join lateral (
+                select k.ctid
+                from pgflow.step_states k
+                where k.run_id = x.run_id and k.step_slug = x.step_slug and k.remaining_tasks > x.completed
+                limit 1
+            ) k
+            where s.ctid = k.ctid;
             get diagnostics v_count = row_count;
             if v_count <> v_going_on then
                 raise exception 'counting down % steps changed % rows', v_going_on, v_count using errcode = 'PF012';
@@ -187,25 +204,26 @@ begin
                 completed_at = greatest(clock_timestamp(), s.started_at),
                 remaining_tasks = 0,
                 output = case
-                    when d.step_type = 'map' then (
+                    when x.is_map then (
                         select jsonb_agg(t.output order by t.task_index)
                         from pgflow.step_tasks t
                         where t.run_id = s.run_id and t.step_slug = s.step_slug
                     )
-                    else (
-                        select t.output
-                        from pgflow.step_tasks t
-                        where t.run_id = s.run_id and t.step_slug = s.step_slug and t.task_index = 0
-                    )
+                    else coalesce(outputs[x.item], 'null')
                 end
-            from unnest(v_ended_runs, v_ended_slugs) as x (run_id, step_slug), pgflow.steps d
-            where s.run_id = x.run_id and s.step_slug = x.step_slug and d.flow_slug = s.flow_slug and d.step_slug = s.step_slug;
+            from unnest(v_ended_runs, v_ended_slugs, v_ended_items, v_ended_maps) as x (run_id, step_slug, item, is_map)
+            cross join lateral (
+                select k.ctid from pgflow.step_states k where k.run_id = x.run_id and k.step_slug = x.step_slug and k.status = 'started' limit 1
+            ) k
+            where s.ctid = k.ctid;
             get diagnostics v_count = row_count;
             if v_count <> cardinality(v_ended_runs) then
                 raise exception 'completing % steps changed % rows', cardinality(v_ended_runs), v_count using errcode = 'PF012';
             end if;
-            perform pgflow._settle_steps(v_ended_runs, v_ended_slugs, 'step:completed');
-            v_ready := pgflow._advance_runs(array(select distinct u from unnest(v_ended_runs) u order by u));
+            v_ready_runs := pgflow._settle_steps(v_ended_runs, v_ended_slugs, 'step:completed');
+            if v_ready_runs is not null then
+                v_ready := pgflow._advance_runs(v_ready_runs);
+            end if;
         end if;
 
         perform pgflow._archive_messages(v_done_queues, v_done_messages);

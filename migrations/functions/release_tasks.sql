@@ -21,22 +21,35 @@ begin
         raise exception 'release_tasks got arrays of different lengths' using errcode = 'PF009', hint = 'Pass one element of each array for each task.';
     end if;
     -- Whoever ends a run holds it and some of its tasks, and then reaches for the others: tasks are waited for under the run's lock only.
-    perform from (
-        select from pgflow.runs r where r.run_id = any (release_tasks.run_ids) order by r.run_id for no key update
-    ) locked;
+    perform from (select distinct u as run_id from unnest(release_tasks.run_ids) u order by u) i
+    cross join lateral (select from pgflow.runs k where k.run_id = i.run_id limit 1 for no key update) locked;
     for v_batch in
         select x.queue_name, array_agg(x.run_id) as run_ids, array_agg(x.step_slug) as slugs, array_agg(x.task_index) as indexes,
             array_agg(x.message_id) as messages
         from (
-            select t.queue_name, t.message_id, t.run_id, t.step_slug, t.task_index
-            from pgflow.step_tasks t
-            where (t.run_id, t.step_slug, t.task_index, t.attempts_count) in (
-                select i.run_id, i.step_slug, i.task_index, i.attempt
+            select t.*
+            from (
+                select distinct i.*
                 from unnest(release_tasks.run_ids, release_tasks.step_slugs, release_tasks.task_indexes, release_tasks.attempts)
                     as i (run_id, step_slug, task_index, attempt)
-            ) and t.status = 'started' and t.last_worker_id = release_tasks.worker_id
-            order by t.run_id, t.step_slug, t.task_index
-            for no key update
+                order by i.run_id, i.step_slug, i.task_index
+            ) i
+            -- Each row is looked up by itself, see _advance_runs; and only what seems to be this attempt is waited for. What it is like comes after the
+            -- look-up, which must not go by an index of started tasks.
+            cross join lateral (
+                select k.status = 'started' and k.attempts_count = i.attempt and k.last_worker_id = release_tasks.worker_id as is_meant
+                from pgflow.step_tasks k
+                where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index
+                limit 1
+            ) seen
+            cross join lateral (
+                select k.*
+                from pgflow.step_tasks k
+                where seen.is_meant and k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index
+                limit 1
+                for no key update
+            ) t
+            where t.status = 'started' and t.attempts_count = i.attempt and t.last_worker_id = release_tasks.worker_id
         ) x
         group by x.queue_name
         order by x.queue_name
@@ -47,7 +60,13 @@ begin
         update pgflow.step_tasks t
         set status = 'queued', started_at = null, last_worker_id = null, attempts_count = t.attempts_count - 1
         from unnest(v_batch.run_ids, v_batch.slugs, v_batch.indexes) as i (run_id, step_slug, task_index)
-        where t.run_id = i.run_id and t.step_slug = i.step_slug and t.task_index = i.task_index and t.message_id = any (v_present);
+        cross join lateral (
+            select k.ctid
+            from pgflow.step_tasks k
+            where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index and k.message_id = any (v_present)
+            limit 1
+        ) k
+        where t.ctid = k.ctid;
         get diagnostics v_count = row_count;
         if v_count <> cardinality(v_present) then
             raise exception 'giving back % tasks of queue "%" changed % rows', cardinality(v_present), v_batch.queue_name, v_count using errcode = 'PF012';

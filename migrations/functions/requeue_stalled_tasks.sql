@@ -93,7 +93,13 @@ begin
         set status = 'queued', started_at = null, last_worker_id = null,
             requeued_count = t.requeued_count + 1, last_requeued_at = clock_timestamp()
         from unnest(v_batch.run_ids, v_batch.slugs, v_batch.indexes) as i (run_id, step_slug, task_index)
-        where t.run_id = i.run_id and t.step_slug = i.step_slug and t.task_index = i.task_index and t.message_id = any (v_present);
+        cross join lateral (
+            select k.ctid
+            from pgflow.step_tasks k
+            where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index and k.message_id = any (v_present)
+            limit 1
+        ) k
+        where t.ctid = k.ctid;
         get diagnostics v_count = row_count;
         if v_count <> cardinality(v_present) then
             raise exception 'requeueing % tasks of queue "%" changed % rows', cardinality(v_present), v_batch.queue_name, v_count using errcode = 'PF012';

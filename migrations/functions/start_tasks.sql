@@ -13,6 +13,7 @@ create or replace function pgflow.start_tasks(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 #variable_conflict use_column
@@ -23,6 +24,12 @@ declare
     v_mode text;
     v_route text;
     v_worker pgflow.workers;
+    v_run_ids uuid[];
+    v_slugs text[];
+    v_indexes int[];
+    v_messages bigint[];
+    v_timeouts int[];
+    v_max_attempts int[];
 begin
     select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow;
     if not found then
@@ -68,18 +75,37 @@ begin
     if v_worker.deprecated_at is not null then
         return;
     end if;
+    -- Each row is looked up by itself: see claim_tasks.
+    select
+        array_agg(t.run_id), array_agg(t.step_slug), array_agg(t.task_index), array_agg(t.message_id), array_agg(o.timeout), array_agg(o.max_attempts)
+    into v_run_ids, v_slugs, v_indexes, v_messages, v_timeouts, v_max_attempts
+    from (select distinct u as id from unnest(msg_ids) u order by u) m
+    cross join lateral (
+        select k.run_id, k.step_slug, k.task_index, k.message_id
+        from pgflow.step_tasks k
+        where k.queue_name = v_queue and k.message_id = m.id and k.flow_slug = v_flow and k.status = 'queued'
+            and (v_step is null or k.step_slug = v_step)
+        limit 1
+        for no key update skip locked
+    ) t
+    cross join lateral (select from pgflow.runs k where k.run_id = t.run_id and k.status = 'started' limit 1) r
+    cross join lateral (
+        select from pgflow.step_states k where k.run_id = t.run_id and k.step_slug = t.step_slug and k.status = 'started' limit 1
+    ) s
+    cross join lateral (
+        select coalesce(d.opt_timeout, f.opt_timeout) as timeout, coalesce(d.opt_max_attempts, f.opt_max_attempts) as max_attempts
+        from pgflow.steps d
+        join pgflow.flows f on f.flow_slug = d.flow_slug
+        where d.flow_slug = v_flow and d.step_slug = t.step_slug
+        limit 1
+    ) o;
+    if v_messages is null then
+        return;
+    end if;
     return query
-    select t.flow_slug, t.run_id, t.step_slug, t.input, t.message_id, t.task_index, t.flow_input, t.attempt, t.max_attempts, t.timeout
+    select t.flow_slug, t.run_id, t.step_slug, t.input, t.message_id, t.task_index, t.flow_input, t.attempt, t.max_attempts_allowed, t.timeout
     from pgflow._start_claimed(
-        start_tasks.worker_id,
-        v_queue,
-        array(
-            select t.message_id
-            from pgflow.step_tasks t
-            where t.queue_name = v_queue and t.message_id = any (msg_ids) and t.flow_slug = v_flow
-                and (v_step is null or t.step_slug = v_step)
-        ),
-        counted => true
+        start_tasks.worker_id, v_queue, v_run_ids, v_slugs, v_indexes, v_messages, v_timeouts, v_max_attempts, counted => true
     ) t;
 end
 $$;

@@ -166,8 +166,8 @@ async fn a_long_chain_of_empty_maps_costs_each_step_what_a_short_one_does() {
         assert_eq!(
             written,
             [
-                // Inserted, counted down by each step, completed.
-                ("runs".to_owned(), length + 2),
+                // Inserted, counted down by each step, the last of which completes it.
+                ("runs".to_owned(), length + 1),
                 // Inserted, counted down by its source, completed; the first one has no source.
                 ("step_states".to_owned(), 3 * length - 1),
             ]

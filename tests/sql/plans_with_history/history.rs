@@ -34,16 +34,21 @@ pub(super) const WORKERS: i32 = 50_000;
 
 /// A million ended tasks and archived messages, and the workers that there were, as if the flow had been in use for long.
 pub(super) async fn insert(pool: &PgPool) {
-    let runs = in_one_session(pool, RUN_ROWS);
-    let messages = in_one_session(pool, &[MESSAGE_ROWS]);
-    let workers = in_one_session(pool, &[WORKER_ROWS]);
-    tokio::join!(runs, messages, workers);
+    let workers = in_one_session(pool, RUNS, &[WORKER_ROWS]);
+    tokio::join!(insert_runs(pool, RUNS), workers);
 }
 
-async fn in_one_session(pool: &PgPool, statements: &[&str]) {
+/// Ended runs alone, as many as that.
+pub(super) async fn insert_runs(pool: &PgPool, number: i32) {
+    let runs = in_one_session(pool, number, RUN_ROWS);
+    let messages = in_one_session(pool, number, &[MESSAGE_ROWS]);
+    tokio::join!(runs, messages);
+}
+
+async fn in_one_session(pool: &PgPool, runs: i32, statements: &[&str]) {
     let mut session = pool.acquire().await.expect("a session");
     for statement in statements {
-        let statement = statement.replace("{runs}", &RUNS.to_string());
+        let statement = statement.replace("{runs}", &runs.to_string());
         let statement = statement.replace("{workers}", &WORKERS.to_string());
         sqlx::raw_sql(AssertSqlSafe(statement))
             .execute(&mut *session)

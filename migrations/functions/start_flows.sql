@@ -1,0 +1,135 @@
+-- Starts a run for each of the inputs, all or none, with a fixed number of statements. `run_ids` runs parallel to `inputs`; without it, and where it
+-- is NULL, a run gets an id that is new and sorts by time (UUID v7). A run_id that exists returns the run as it is and changes nothing.
+-- Returns the runs in the order of the inputs.
+-- Raises PF001 (unknown flow), PF005 (no input, or not the array that a root map needs), PF009 (arrays of different lengths; a run_id that
+-- another flow uses).
+-- Locks: the flow (shared), its row (shared), the new runs. Callers: clients, start_flow.
+create or replace function pgflow.start_flows(flow_slug text, inputs jsonb[], run_ids uuid[] default null) returns setof pgflow.runs
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    v_flow text := start_flows.flow_slug;
+    v_run_ids uuid[];
+    v_new bigint[];
+    v_started uuid[];
+    v_problem record;
+    v_which text;
+    v_steps int;
+    v_root_map text;
+    v_count int;
+begin
+    if run_ids is not null and cardinality(run_ids) is distinct from cardinality(inputs) then
+        raise exception 'start_flows got % inputs and % run ids', coalesce(cardinality(inputs), 0), cardinality(run_ids) using
+            errcode = 'PF009',
+            hint = 'Pass one run id for each input, or none at all.';
+    end if;
+    if coalesce(cardinality(inputs), 0) = 0 then
+        return;
+    end if;
+
+    -- So that the flow can't be deleted meanwhile: the new runs refer to it.
+    perform pgflow._lock_flow(v_flow, alone => false);
+    -- Locked as well: in REPEATABLE READ, that refuses a flow that has changed since.
+    perform from pgflow.flows f where f.flow_slug = v_flow for key share;
+    if not found then
+        raise exception 'flow "%" is not defined in this database', v_flow using
+            errcode = 'PF001',
+            hint = 'Check the slug; a worker of the flow stores its definition when it starts.';
+    end if;
+
+    select count(*), min(s.step_slug) filter (where s.step_type = 'map' and s.deps_count = 0)
+    into v_steps, v_root_map
+    from pgflow.steps s
+    where s.flow_slug = v_flow;
+
+    select array_agg(coalesce(u.run_id, pgflow._new_run_id()) order by u.n) into v_run_ids
+    from unnest(start_flows.inputs, start_flows.run_ids) with ordinality as u (input, run_id, n);
+    -- What exists already is left out before its input is looked at.
+    select array_agg(u.n order by u.n) into v_new
+    from unnest(v_run_ids) with ordinality as u (run_id, n)
+    left join lateral (select k.run_id from pgflow.runs k where k.run_id = u.run_id limit 1) r on true
+    where r.run_id is null;
+
+    select u.n, jsonb_typeof(u.input) as type into v_problem
+    from unnest(start_flows.inputs) with ordinality as u (input, n)
+    where u.n = any (v_new) and (u.input is null or (v_root_map is not null and jsonb_typeof(u.input) <> 'array'))
+    order by u.n
+    limit 1;
+    if found then
+        v_which := case when cardinality(inputs) > 1 then format(' (input %s of %s)', v_problem.n, cardinality(inputs)) else '' end;
+        if v_problem.type is null then
+            raise exception 'flow "%" was given no input%', v_flow, v_which using
+                errcode = 'PF005',
+                hint = 'Pass JSON; for a flow that needs nothing, ''{}''.';
+        end if;
+        raise exception 'flow "%" needs an array as its input, because step "%" maps over it; it was given %', v_flow, v_root_map,
+            case v_problem.type when 'object' then 'an object' when 'null' then 'null' else 'a ' || v_problem.type end || v_which using
+            errcode = 'PF005',
+            hint = 'Pass an array: the step has a task for each of its elements.';
+    end if;
+
+    with inserted as (
+        insert into pgflow.runs (run_id, flow_slug, input, remaining_steps)
+        select u.run_id, v_flow, u.input, v_steps
+        from unnest(v_run_ids, start_flows.inputs) with ordinality as u (run_id, input, n)
+        where u.n = any (v_new)
+        order by u.n
+        on conflict (run_id) do nothing
+        returning run_id
+    )
+    select array_agg(i.run_id) into v_started from inserted i;
+
+    if coalesce(cardinality(v_started), 0) < cardinality(v_run_ids) then
+        select r.run_id, r.flow_slug into v_problem
+        from unnest(v_run_ids) with ordinality as u (run_id, n)
+        cross join lateral (select k.run_id, k.flow_slug from pgflow.runs k where k.run_id = u.run_id limit 1) r
+        where r.flow_slug <> v_flow
+        order by u.n
+        limit 1;
+        if found then
+            raise exception 'run % belongs to flow "%", not to flow "%"', v_problem.run_id, v_problem.flow_slug, v_flow using
+                errcode = 'PF009',
+                hint = 'Use a new run id.';
+        end if;
+    end if;
+
+    if v_started is not null then
+        v_count := cardinality(v_started);
+        perform pgflow._emit_events(array_fill('run:started'::text, array[v_count]), v_started, array_fill(null::text, array[v_count]));
+        if v_steps = 0 then
+            update pgflow.runs r
+            set status = 'completed', completed_at = greatest(clock_timestamp(), r.started_at)
+            where r.run_id = any (v_started);
+            perform pgflow._emit_events(array_fill('run:completed'::text, array[v_count]), v_started, array_fill(null::text, array[v_count]));
+        else
+            insert into pgflow.step_states (flow_slug, run_id, step_slug, remaining_deps, initial_tasks)
+            select
+                v_flow, x.run_id, s.step_slug, s.deps_count,
+                case
+                    when s.step_type = 'single' then 1
+                    when s.deps_count = 0 then (select jsonb_array_length(k.input) from pgflow.runs k where k.run_id = x.run_id limit 1)
+                end
+            from unnest(v_started) with ordinality as x (run_id, n)
+            cross join pgflow.steps s
+            where s.flow_slug = v_flow
+            order by x.n, s.step_slug;
+            get diagnostics v_count = row_count;
+            if v_count <> v_steps * cardinality(v_started) then
+                raise exception 'flow "%" changed while runs were started: it had % steps, and now has %', v_flow, v_steps, v_count / cardinality(v_started) using errcode = 'PF012';
+            end if;
+            perform pgflow._advance_runs(v_started);
+        end if;
+    end if;
+
+    return query
+    select r.*
+    from unnest(v_run_ids) with ordinality as u (run_id, n)
+    cross join lateral (select k.* from pgflow.runs k where k.run_id = u.run_id limit 1) r
+    order by u.n;
+end
+$$;
