@@ -65,7 +65,7 @@ impl Error for RefusedDelay {
 /// }
 ///
 /// let error = StepError::from(fetch().unwrap_err());
-/// assert_eq!(error.retry_delay(), Some(30));
+/// assert_eq!(error.retry_delay(), Some(Duration::from_secs(30)));
 /// assert_eq!(error.message(), "too many requests");
 /// ```
 #[derive(Debug)]
@@ -175,9 +175,9 @@ mod tests {
             .context("fetching the index")
             .context("auditing")
             .unwrap_err();
-        assert_eq!(StepError::from(bare).retry_delay(), Some(2));
+        assert_eq!(StepError::from(bare).retry_seconds(), Some(2));
         let error = StepError::from(wrapped);
-        assert_eq!(error.retry_delay(), Some(2));
+        assert_eq!(error.retry_delay(), Some(Duration::from_secs(2)));
         assert_eq!(
             error.message(),
             "auditing: fetching the index: too many requests"
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn delays_are_whole_seconds_within_an_int() {
-        let delay = |delay| StepError::retry_after(delay, "x").retry_delay();
+        let delay = |delay| StepError::retry_after(delay, "x").retry_seconds();
         let limit = u64::from(i32::MAX.unsigned_abs());
         assert_eq!(delay(Duration::ZERO), Some(0));
         assert_eq!(delay(Duration::from_nanos(1)), Some(1));

@@ -36,3 +36,5 @@ pub use step_error::{BoxError, StepError, StepResult};
 pub(crate) use stored::encode;
 pub use task::Task;
 pub use traits::{BoxFuture, Flow, Handler, HandlerFuture, StepId};
+#[doc(hidden)]
+pub use traits::{SharedState, StateOfHandlers};

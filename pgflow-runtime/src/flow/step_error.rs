@@ -33,7 +33,7 @@ pub type StepResult<T> = Result<T, StepError>;
 ///     }
 /// }
 ///
-/// assert_eq!(check(429, "").unwrap_err().retry_delay(), Some(30));
+/// assert_eq!(check(429, "").unwrap_err().retry_delay(), Some(Duration::from_secs(30)));
 /// assert!(check(404, "").unwrap_err().is_permanent());
 /// assert_eq!(check(200, "x").unwrap_err().message(), "invalid digit found in string");
 /// ```
@@ -67,8 +67,14 @@ impl StepError {
         message::chain(&*self.cause)
     }
 
-    /// The delay before the next attempt in seconds, if the handler chose one.
-    pub fn retry_delay(&self) -> Option<u32> {
+    /// The delay before the next attempt, in whole seconds, if the handler chose one.
+    pub fn retry_delay(&self) -> Option<Duration> {
+        self.retry_seconds()
+            .map(|seconds| Duration::from_secs(seconds.into()))
+    }
+
+    /// The same as Postgres takes it.
+    pub(crate) fn retry_seconds(&self) -> Option<u32> {
         match self.retry {
             Retry::After(seconds) => Some(seconds),
             Retry::Ordinary | Retry::Never => None,
