@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use super::{BoxError, message};
+use super::{BoxError, StepError, message};
 
 /// What follows a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +95,18 @@ impl Permanent {
     }
 }
 
+impl From<StepError> for anyhow::Error {
+    /// Keeps what was decided about further attempts, whatever context is added.
+    fn from(error: StepError) -> Self {
+        let (cause, retry) = error.into_parts();
+        let marker = Marker { cause, retry };
+        match retry {
+            Retry::Never => Self::new(Permanent(marker)),
+            Retry::Ordinary | Retry::After(_) => Self::new(RetryAfter(marker)),
+        }
+    }
+}
+
 impl fmt::Display for RetryAfter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.cause.fmt(f)
@@ -162,7 +174,6 @@ mod tests {
     use anyhow::Context as _;
 
     use super::*;
-    use crate::flow::StepError;
 
     fn limited() -> RetryAfter {
         RetryAfter::new(Duration::from_millis(1500), "too many requests")
@@ -190,6 +201,40 @@ mod tests {
         let error = StepError::from(anyhow::Error::new(Permanent::new(cause)));
         assert!(error.is_permanent());
         assert_eq!(error.message(), "no index: connection refused");
+    }
+
+    #[test]
+    fn a_step_error_keeps_its_decision_in_an_anyhow_error() {
+        fn convert(error: StepError) -> anyhow::Result<()> {
+            Err(error)?
+        }
+        fn bail(error: StepError) -> anyhow::Result<()> {
+            anyhow::bail!(error)
+        }
+        let cause = || anyhow::anyhow!("connection refused").context("no index");
+        for through in [convert, bail, |error: StepError| Err(error.into())] {
+            let back = |error| StepError::from(through(error).context("auditing").unwrap_err());
+            let permanent = back(StepError::permanent(cause()));
+            assert!(permanent.is_permanent());
+            assert_eq!(
+                permanent.message(),
+                "auditing: no index: connection refused"
+            );
+            let later = back(StepError::retry_after(Duration::from_secs(30), cause()));
+            assert_eq!(later.retry_delay(), Some(Duration::from_secs(30)));
+            let ordinary = back(StepError::from(cause()));
+            assert_eq!(ordinary.retry_delay(), None);
+            assert!(!ordinary.is_permanent());
+            assert_eq!(ordinary.message(), permanent.message());
+        }
+    }
+
+    #[test]
+    fn a_decision_that_was_overruled_is_not_found_again() {
+        let refused = StepError::retry_after(Duration::MAX, Permanent::new("down"));
+        let error = StepError::from(anyhow::Error::from(refused));
+        assert!(!error.is_permanent());
+        assert_eq!(error.retry_delay(), None);
     }
 
     #[test]
