@@ -7,12 +7,15 @@ use serde_json::value::RawValue;
 
 use crate::flow::{
     __private::{Handler, Task},
-    BoxFuture, Flow, SharedState, StateOfHandlers, StepError,
+    BoxFuture, Flow, SharedState, StateOfHandlers, StepError, input_fields,
 };
 
 /// What a worker runs.
 pub(crate) trait Handlers: Send + Sync {
     fn definition(&self) -> &'static FlowDefinition<'static>;
+
+    /// The names of the fields of the flow's input in JSON, where they are known.
+    fn input_fields(&self) -> Option<&'static [&'static str]>;
 
     /// Calls the handler of a step; None when the definition has more steps than handlers.
     fn call<'a>(
@@ -25,6 +28,7 @@ pub(crate) trait Handlers: Send + Sync {
 /// The handlers of one flow together with its state.
 struct OfFlow<S: 'static> {
     definition: &'static FlowDefinition<'static>,
+    input_fields: fn() -> Option<&'static [&'static str]>,
     handlers: &'static [Handler<S>],
     state: Arc<dyn Any + Send + Sync>,
 }
@@ -32,6 +36,7 @@ struct OfFlow<S: 'static> {
 pub(crate) fn of<F: Flow>(state: F::State) -> Arc<dyn Handlers> {
     Arc::new(OfFlow {
         definition: F::DEFINITION,
+        input_fields: input_fields::<F>,
         handlers: <F::State as StateOfHandlers<F::Step>>::HANDLERS,
         state: state.share(),
     })
@@ -40,6 +45,10 @@ pub(crate) fn of<F: Flow>(state: F::State) -> Arc<dyn Handlers> {
 impl<S: 'static> Handlers for OfFlow<S> {
     fn definition(&self) -> &'static FlowDefinition<'static> {
         self.definition
+    }
+
+    fn input_fields(&self) -> Option<&'static [&'static str]> {
+        (self.input_fields)()
     }
 
     fn call<'a>(
