@@ -25,6 +25,7 @@ pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
         if !check::is_possible(&source, &mut errors) {
             return fallback::unchanged(item, errors);
         }
+        source.make_inherent();
         let args = FlowArgs::parse(args, &mut errors);
         source.read_step_args(&mut errors);
         let flow = Flow::read(&args, &source);

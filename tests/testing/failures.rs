@@ -24,8 +24,8 @@ impl Trouble {
             "panic once" if first => panic!("the handler's own words"),
             "hang once" if first => std::future::pending().await,
             "permanent" => {
-                let cause = Permanent::new("no such page");
-                return Err(anyhow::Error::new(cause).context("reading"));
+                let error = StepError::permanent("no such page");
+                return Err(anyhow::Error::from(error).context("reading"));
             }
             "limited" if first => {
                 let cause = RetryAfter::new(Duration::from_mins(30), "too many requests");

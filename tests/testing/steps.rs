@@ -85,7 +85,7 @@ async fn a_context_is_made_for_the_occasion() {
     let item = &Audit::parse("a", &index()).await.unwrap()[0];
     let first = StepContext::for_test().build();
     let error = Audit::inspect(item, &first).await.unwrap_err();
-    assert_eq!(error.retry_delay(), Some(30));
+    assert_eq!(error.retry_delay(), Some(Duration::from_secs(30)));
 
     let second = StepContext::for_test().attempt(2).task_index(3).build();
     assert_eq!(

@@ -4,7 +4,7 @@ use pgflow::client::Client;
 use pgflow::prelude::*;
 
 use super::{DEADLINE, capture::capture, start};
-use crate::support::TestDb;
+use crate::support::{TestDb, invariants::assert_invariants};
 
 /// Says something, and fails once.
 struct Talk;
@@ -19,6 +19,52 @@ impl Talk {
         }
         Ok(format!("{input} and more"))
     }
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Order {
+    customer_plan: String,
+}
+
+/// Has a condition that is written as in Rust, not as in JSON.
+struct Misspelt;
+
+mod misspelt {
+    use super::{Misspelt, Order};
+    use pgflow::prelude::*;
+
+    #[flow(input = Order)]
+    impl Misspelt {
+        #[step(if = { customer_plan: "premium" })]
+        async fn thank(input: &Order) -> StepResult<String> {
+            Ok(input.customer_plan.clone())
+        }
+
+        #[step(if_not = { customerPlan: "basic", total: 0 })]
+        async fn invoice(input: &Order) -> StepResult<String> {
+            Ok(input.customer_plan.clone())
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_condition_that_names_no_field_of_the_input_is_warned_of_once() {
+    let lines = capture();
+    let database = TestDb::new().await;
+    let worker = start::<Misspelt>(&database.pool, ()).await;
+    worker.stop().await.unwrap();
+
+    let warning = lines.line("which is no field of the flow's input");
+    for part in [
+        "WARN",
+        "the condition `if` of this step names `customer_plan`",
+        "was `customerPlan` meant?",
+        "flow=\"misspelt\" step=\"thank\"",
+    ] {
+        assert!(warning.contains(part), "{part} in {warning}");
+    }
+    assert_invariants(&database.pool).await;
 }
 
 #[tokio::test]

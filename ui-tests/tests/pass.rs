@@ -12,6 +12,8 @@ mod params;
 mod readme;
 #[path = "../pass/scopes.rs"]
 mod scopes;
+#[path = "../pass/states.rs"]
+mod states;
 #[path = "../pass/step_queues.rs"]
 mod step_queues;
 #[path = "../pass/types.rs"]

@@ -17,8 +17,16 @@ pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
         );
     }
     for edge in &step.edges {
-        if let Link::Unknown { similar } = edge.link {
-            unknown(flow, index, edge, similar, errors);
+        match edge.link {
+            Link::Unknown { similar } => unknown(flow, index, edge, similar, errors),
+            Link::NotAStep => errors.at(
+                edge.at.span(),
+                format!(
+                    "`{}` is a function here, but not a step\n\nhelp: add `#[step]` above it",
+                    edge.at
+                ),
+            ),
+            Link::Step(_) | Link::Itself(_) | Link::Unreadable => {}
         }
     }
 }

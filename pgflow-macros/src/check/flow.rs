@@ -1,11 +1,12 @@
 //! The `impl` block, and what is missing in it.
 
 use proc_macro2::{Span, TokenStream};
+use quote::quote;
 use syn::{PathSegment, Type};
 
 use crate::{
     errors::Errors,
-    model::Flow,
+    model::{Flow, types::show},
     parse::{FlowImpl, Item},
 };
 
@@ -56,12 +57,17 @@ fn names(flow: &Flow<'_>, errors: &mut Errors) {
 
 /// Whether there can be a flow of this `impl` at all. Without a type of its own there is nothing to implement the traits for.
 pub(crate) fn is_possible(source: &FlowImpl, errors: &mut Errors) -> bool {
-    if let Some((_, token)) = &source.of_trait {
+    let own = last_segment(source).map(|segment| &segment.ident);
+    if let (Some((of_trait, token)), Some(own)) = (&source.of_trait, own) {
         errors.on(
-            token,
-            "`#[flow]` goes on an inherent `impl`, not on a trait implementation; write `impl MyFlow { .. }` for the steps",
+            quote!(#of_trait #token),
+            format!(
+                "`#[flow]` goes on an inherent `impl`, not on the implementation of a trait; write `impl {own} {{ .. }}` for the steps, and \
+                 leave `{} for` out",
+                show(of_trait)
+            ),
         );
-        return false;
+        return source.steps().next().is_some();
     }
     if last_segment(source).is_none() {
         errors.on(

@@ -6,6 +6,7 @@ mod dependencies;
 mod flow;
 mod params;
 mod signature;
+mod unknown_param;
 
 pub(crate) use definition::Cycle;
 pub(crate) use flow::is_possible;

@@ -34,7 +34,7 @@ pub(super) fn of_step(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenSt
         // For a list the bound is asked of the element: the error then names the type that lacks it.
         Some(ty) if step.map.is_some() || is_mapped(flow, index) => {
             let (both, element) = (name_for("__list_codecs_of_", step), element_name(step));
-            let call = call_for(flow, "list_codecs", ty);
+            let call = call_for("list_codecs", ty);
             quote! {
                 fn #both() -> (__p::Codec<#ty>, __p::Codec<::std::vec::Vec<#ty>>) { #call }
                 fn #element() -> __p::Codec<#ty> { #both().0 }
@@ -42,12 +42,12 @@ pub(super) fn of_step(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenSt
             }
         }
         Some(ty) => {
-            let call = call_for(flow, "vec_codec", ty);
+            let call = call_for("vec_codec", ty);
             quote!(fn #name() -> __p::Codec<::std::vec::Vec<#ty>> { #call })
         }
         None => {
             let ty = &output.ok;
-            let call = call_for(flow, "codec", ty);
+            let call = call_for("codec", ty);
             quote!(fn #name() -> __p::Codec<#ty> { #call })
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn of_input(flow: &Flow<'_>) -> TokenStream {
     let is_mapped = |step: &Step<'_>| matches!(step.map, Some(MapOver::Input(_)));
     let element = vec_element(input).filter(|_| flow.steps.iter().any(is_mapped));
     let element = element.map(|ty| {
-        let call = call_for(flow, "codec", ty);
+        let call = call_for("codec", ty);
         quote!(fn __element_codec() -> __p::Codec<#ty> { #call })
     });
     quote! {
@@ -77,10 +77,10 @@ fn is_mapped(flow: &Flow<'_>, index: usize) -> bool {
         .any(|step| matches!(step.map, Some(MapOver::Step(source, _)) if source == index))
 }
 
-fn call_for(flow: &Flow<'_>, function: &str, ty: &impl ToTokens) -> TokenStream {
+fn call_for(function: &str, ty: &impl ToTokens) -> TokenStream {
     call_at(
         ty,
-        private(flow, function),
+        &private(function),
         &ty.to_token_stream(),
         TokenStream::new(),
     )

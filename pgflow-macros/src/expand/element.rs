@@ -12,7 +12,12 @@ pub(super) enum Element<'m> {
     /// Their type is written down.
     Known(Known<'m>),
     /// Only the type checker knows it: the list's type, and where it was named as the source.
-    Projected { list: &'m Type, at: Span },
+    Projected {
+        list: &'m Type,
+        at: Span,
+        /// The function that gets an element of a task; its bound says that there is a list.
+        get: &'static str,
+    },
 }
 
 pub(super) struct Known<'m> {
@@ -45,7 +50,11 @@ fn of_input<'m>(flow: &'m Flow<'_>, at: Span) -> Option<Element<'m>> {
             list: list.to_token_stream(),
             beside_list: flow.args.input_equals.unwrap_or_else(Span::call_site),
         }),
-        None => Element::Projected { list, at },
+        None => Element::Projected {
+            list,
+            at,
+            get: "item_of_input",
+        },
     })
 }
 
@@ -66,6 +75,7 @@ fn of_output<'m>(source: &'m Step<'_>, at: Span) -> Option<Element<'m>> {
         None => Element::Projected {
             list: &output.ok,
             at,
+            get: "item_of",
         },
     })
 }

@@ -43,11 +43,10 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
     let krate = &flow.krate;
     let mentions = mentions::function(flow);
     let input_codecs = codec::of_input(flow);
-    let steps = flow.emitted().map(|(index, step)| {
-        let codecs = codec::of_step(flow, index, step);
-        let runner = runner::function(flow, step);
-        quote!(#codecs #runner)
-    });
+    let codecs = flow
+        .emitted()
+        .map(|(index, step)| codec::of_step(flow, index, step));
+    let handlers = handlers(flow);
     let takes = takes::checks(flow);
     let step_id = step_enum::step_id(flow);
     let implementation = implementation(flow);
@@ -64,7 +63,8 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
             #(#cycles)*
             #input_codecs
             #takes
-            #(#steps)*
+            #(#codecs)*
+            #handlers
             #step_id
             #implementation
         };
@@ -80,6 +80,29 @@ fn generic(flow: &Flow<'_>, step_enum: &TokenStream) -> TokenStream {
             use #krate::__private as __p;
             #step_id
         };
+    }
+}
+
+/// The functions that the worker calls, and `impl StateOfHandlers`.
+///
+/// All of it under the condition that the state can be shared: a state that can't is then one error, where `impl Flow` names it, and
+/// none for each step. With a binder, rustc takes the condition as given and looks at it only where it is asked for.
+fn handlers(flow: &Flow<'_>) -> TokenStream {
+    let state = state_type(flow);
+    let condition = (flow.state.as_ref())
+        .map(|state| quote!(where for<'s> #state: __p::SharedState + __p::Send + __p::Sync));
+    let steps = flow.emitted().map(|(_, step)| step);
+    let functions = steps.clone().map(|step| runner::function(flow, step));
+    let names = steps.map(runner::name);
+    let step_enum = step_enum::path(flow);
+    quote! {
+        struct __Run;
+        impl __Run #condition { #(#functions)* }
+        #[automatically_derived]
+        #[diagnostic::do_not_recommend]
+        impl __p::StateOfHandlers<#step_enum> for #state #condition {
+            const HANDLERS: &'static [__p::Handler<Self>] = &[#(__Run::#names),*];
+        }
     }
 }
 
@@ -100,7 +123,6 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
         quote!(__p::OneQueue)
     };
     let definition = definition::literal(flow);
-    let handlers = flow.emitted().map(|(_, step)| runner::name(step));
     let fields = output::fields(flow);
     quote! {
         #[automatically_derived]
@@ -111,7 +133,6 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
             type Step = #step_enum;
             type Queues = #queues;
             const DEFINITION: &'static __p::FlowDefinition<'static> = &#definition;
-            const HANDLERS: &'static [__p::Handler<#state>] = &[#(#handlers),*];
             fn __output(__outputs: &__p::Outputs<'_>) -> __p::Result<#output, __p::DecodeError> {
                 __p::Result::Ok(#output { #(#fields)* })
             }

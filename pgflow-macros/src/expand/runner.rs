@@ -1,6 +1,6 @@
 //! The function of each step that the worker calls: decode, call, encode.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 
@@ -8,12 +8,12 @@ use super::{
     codec,
     element::{self, Element},
     name_for,
-    span::{self, call_at, lead, method_at, private},
+    span::{self, call_at, method_at, parenthesized, private},
     state_type, takes,
 };
 use crate::model::{
     Binding, Flow, Output, Param, Step,
-    types::{bare, ends, local, respan},
+    types::{bare, ends, is_string, local, respan, vec_element},
 };
 
 pub(super) fn name(step: &Step<'_>) -> Ident {
@@ -44,7 +44,7 @@ fn body(flow: &Flow<'_>, step: &Step<'_>, output: &Output) -> TokenStream {
     }
     let result = local("__result");
     let call = call(flow, step, arguments);
-    let finish = finish(flow, step, output, &result);
+    let finish = finish(step, output, &result);
     quote! {
         ::std::boxed::Box::pin(async move {
             #decode
@@ -58,14 +58,13 @@ fn body(flow: &Flow<'_>, step: &Step<'_>, output: &Output) -> TokenStream {
 fn call(flow: &Flow<'_>, step: &Step<'_>, arguments: TokenStream) -> TokenStream {
     let at = step.ident.span();
     let function = span::function(flow, step.ident);
-    let mut arguments = Group::new(Delimiter::Parenthesis, arguments);
-    arguments.set_span(at);
-    let boxed = lead(private(flow, "boxed"), at);
+    let arguments = parenthesized(arguments, at);
+    let boxed = parenthesized(private("boxed"), at);
     quote!(#boxed(#function #arguments).await)
 }
 
 /// The encoding of the result, placed at the return type: there one that is no step's is reported.
-fn finish(flow: &Flow<'_>, step: &Step<'_>, output: &Output, result: &Ident) -> TokenStream {
+fn finish(step: &Step<'_>, output: &Output, result: &Ident) -> TokenStream {
     let ok = &output.ok;
     let codec = match step.map {
         Some(_) => codec::element_name(step),
@@ -79,7 +78,7 @@ fn finish(flow: &Flow<'_>, step: &Step<'_>, output: &Output, result: &Ident) -> 
         .map_or_else(|| inferred.clone(), ToTokens::to_token_stream);
     call_at(
         &output.whole,
-        private(flow, "finish"),
+        &private("finish"),
         &quote!(#ok, #err, #inferred),
         quote!(#result, &#codec()),
     )
@@ -89,8 +88,9 @@ fn finish(flow: &Flow<'_>, step: &Step<'_>, output: &Output, result: &Ident) -> 
 fn item_check(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
     let takes_item = |param: &Param| matches!(param.binding, Binding::Item);
     match element::of_step(flow, step) {
-        Some(Element::Projected { list, at }) if !step.params.iter().any(takes_item) => {
-            respan(quote!(let _ = __p::item_of::<#list>;), at)
+        Some(Element::Projected { list, at, get }) if !step.params.iter().any(takes_item) => {
+            let get = Ident::new(get, at);
+            respan(quote!(let _ = __p::#get::<#list>;), at)
         }
         _ => TokenStream::new(),
     }
@@ -113,7 +113,7 @@ impl Argument {
             Binding::Dependency(index) => Self::dependency(flow, step, param, index),
             Binding::Ctx => Self::only(call_at(
                 ty,
-                private(flow, "ctx"),
+                &private("ctx"),
                 &ty.to_token_stream(),
                 quote!(__task.ctx()),
             )),
@@ -133,16 +133,18 @@ impl Argument {
         Self::only(quote!(__p::poison::<#ty>()))
     }
 
+    /// Which function fills the parameter decides how its forms are named when the type does not fit.
     fn input(flow: &Flow<'_>, param: &Param) -> Self {
         let (ty, slot, input) = (&param.ty, &param.local, &flow.input);
+        let element = input.as_ref().and_then(vec_element);
+        let (function, generics) = match (input, element) {
+            (_, Some(element)) => ("list_input", quote!(#ty, #input, #element)),
+            (Some(input), None) if is_string(input) => ("text_input", quote!(#ty, #input)),
+            _ => ("input", quote!(#ty, #input)),
+        };
         Self {
             decode: quote!(let mut #slot = __task.input(&__input_codec())?;),
-            value: call_at(
-                ty,
-                private(flow, "input"),
-                &quote!(#ty, #input),
-                quote!(&mut #slot),
-            ),
+            value: call_at(ty, &private(function), &generics, quote!(&mut #slot)),
         }
     }
 
@@ -154,7 +156,7 @@ impl Argument {
         };
         call_at(
             ty,
-            private(flow, function),
+            &private(function),
             &quote!(#ty, #state),
             quote!(__state),
         )
@@ -185,11 +187,11 @@ impl Argument {
                     value: checked(flow, step, param),
                 }
             }
-            Some(Element::Projected { list, at }) => {
+            Some(Element::Projected { list, at, get }) => {
                 // Every token at `map = ..`, so that "not a list" is one error there.
                 let list = respan(list.to_token_stream(), at);
                 let place = respan(quote!(_), at);
-                let decode = call_at(&place, private(flow, "item_of"), &list, quote!(__task));
+                let decode = call_at(&place, &private(get), &list, quote!(__task));
                 Self {
                     decode: quote!(let mut #slot = #decode?;),
                     value: method_at(ty, slot, "take_item"),
@@ -206,7 +208,7 @@ fn checked(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> TokenStream {
     function.set_span(Span::call_site());
     call_at(
         ty,
-        quote!(<__Takes>::#function),
+        &quote!(<__Takes>::#function),
         &ty.to_token_stream(),
         quote!(&mut #slot),
     )

@@ -7,11 +7,12 @@
 use pgflow_definition::SkipMode;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::Type;
 
 use super::element::{self, Element};
 use crate::model::{
     Binding, Flow, Output, Param, Skips, Step,
-    types::{ends, is_option},
+    types::{ends, is_option, is_string, show, vec_element},
 };
 
 pub(super) fn checks(flow: &Flow<'_>) -> TokenStream {
@@ -96,7 +97,10 @@ fn check(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Option<Check> {
                         "step `{}` maps over {}, whose elements are `{{Out}}`, but its `item` is `{{Self}}`",
                         step.name, element.source
                     ),
-                    label: "expected `{Out}` or `&{Out}`".to_owned(),
+                    label: one_of(
+                        borrowed(element.ty, vec_element(element.ty)).as_deref(),
+                        |form| format!("`{form}`"),
+                    ),
                     note: None,
                 },
                 origin: element.list,
@@ -119,6 +123,11 @@ fn dependency_text(
         Some(_) => " (one per element)",
         None => "",
     };
+    let element = match dependency.map {
+        Some(_) => Some(&output.ok),
+        None => vec_element(&output.ok),
+    };
+    let borrowed = borrowed(&output.ok, element);
     let mismatch = format!(
         "step `{me}` takes `{name}` as `{{Self}}`, but step `{name}` returns `{{Out}}`{each}"
     );
@@ -136,13 +145,13 @@ fn dependency_text(
                     "step `{name}` may be skipped, but step `{me}` takes its output as `{{Self}}`"
                 )
             },
-            label: "expected `Option<{Out}>`".to_owned(),
+            label: one_of(borrowed.as_deref(), |form| format!("`Option<{form}>`")),
             note: Some(format!(
                 "`{name}` is skipped {when}, and `{me}` runs without its output then"
             )),
         };
     }
-    let label = "expected `{Out}` or `&{Out}`".to_owned();
+    let label = one_of(borrowed.as_deref(), |form| format!("`{form}`"));
     if !is_option(&param.ty) || is_option(&output.ok) {
         return Text {
             message: mismatch,
@@ -169,6 +178,24 @@ fn dependency_text(
         message: format!("step `{name}` {what}, but step `{me}` takes its output as `{{Self}}`"),
         label,
         note: Some(note),
+    }
+}
+
+/// The form in which a value can be borrowed besides `&Out`; the label of a trait is a format string.
+fn borrowed(ty: &Type, element: Option<&Type>) -> Option<String> {
+    let form = match element {
+        Some(element) => format!("&[{}]", show(element)),
+        None if is_string(ty) => "&str".to_owned(),
+        None => return None,
+    };
+    Some(form.replace('{', "{{").replace('}', "}}"))
+}
+
+fn one_of(borrowed: Option<&str>, form: impl Fn(&str) -> String) -> String {
+    let (owned, reference) = (form("{Out}"), form("&{Out}"));
+    match borrowed {
+        Some(borrowed) => format!("expected {owned}, {reference} or {}", form(borrowed)),
+        None => format!("expected {owned} or {reference}"),
     }
 }
 

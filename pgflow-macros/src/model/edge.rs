@@ -19,6 +19,8 @@ pub(crate) enum Link {
     Unknown {
         similar: Option<usize>,
     },
+    /// A function of the `impl` without `#[step]`.
+    NotAStep,
     /// A step whose signature can't be read; rustc reports that.
     Unreadable,
 }
@@ -28,7 +30,7 @@ impl Edge {
     pub(crate) fn step(&self) -> Option<usize> {
         match self.link {
             Link::Step(step) | Link::Itself(step) => Some(step),
-            Link::Unknown { .. } | Link::Unreadable => None,
+            Link::Unknown { .. } | Link::NotAStep | Link::Unreadable => None,
         }
     }
 
@@ -37,7 +39,7 @@ impl Edge {
         match self.link {
             Link::Step(step) => Some(step),
             Link::Unknown { similar } => similar,
-            Link::Itself(_) | Link::Unreadable => None,
+            Link::Itself(_) | Link::NotAStep | Link::Unreadable => None,
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Flow<'s> {
     pub(crate) is_generic: bool,
     /// The path of the facade crate.
     pub(crate) krate: TokenStream,
+    /// The names of functions that are no steps.
+    pub(crate) functions: Vec<String>,
     /// In the order in which they are written.
     pub(crate) steps: Vec<Step<'s>>,
     /// Indexes of the steps in the order of the definition.
@@ -63,9 +65,12 @@ impl<'s> Flow<'s> {
 
         let mut steps = steps(source, &self_ty);
         let unreadable = unreadable(source);
+        let functions: Vec<String> = (source.items.iter().filter_map(Item::plain_function))
+            .map(|name| name.unraw().to_string())
+            .collect();
         let edges: Vec<_> = steps
             .iter()
-            .map(|step| edges(step, &steps, &unreadable))
+            .map(|step| edges(step, &steps, &functions, &unreadable))
             .collect();
         for (step, (edges, map)) in steps.iter_mut().zip(edges) {
             step.edges = edges;
@@ -96,6 +101,7 @@ impl<'s> Flow<'s> {
             args,
             self_ty,
             ident,
+            functions,
             steps,
         }
     }
@@ -107,7 +113,7 @@ impl<'s> Flow<'s> {
     }
 
     /// The steps of the generated code with their indexes, in the order of the definition.
-    pub(crate) fn emitted(&self) -> impl Iterator<Item = (usize, &Step<'s>)> {
+    pub(crate) fn emitted(&self) -> impl Iterator<Item = (usize, &Step<'s>)> + Clone {
         let steps = self.order.iter().map(|&index| (index, &self.steps[index]));
         steps.filter(|(_, step)| step.same_variant.is_none())
     }
@@ -211,11 +217,12 @@ fn unreadable(source: &FlowImpl) -> Vec<String> {
 fn edges(
     step: &Step<'_>,
     steps: &[Step<'_>],
+    functions: &[String],
     unreadable: &[String],
 ) -> (Vec<Edge>, Option<MapOver>) {
     let edge = |at: &Ident| Edge {
         at: at.clone(),
-        link: link(at, step, steps, unreadable),
+        link: link(at, step, steps, functions, unreadable),
     };
     let Some(source) = &step.args.map else {
         if step.args.key("map").is_some() {
@@ -235,7 +242,13 @@ fn edges(
     }
 }
 
-fn link(at: &Ident, step: &Step<'_>, steps: &[Step<'_>], unreadable: &[String]) -> Link {
+fn link(
+    at: &Ident,
+    step: &Step<'_>,
+    steps: &[Step<'_>],
+    functions: &[String],
+    unreadable: &[String],
+) -> Link {
     let name = at.unraw().to_string();
     let named = |name: &str| steps.iter().position(|step| step.name == name);
     if let Some(index) = named(&name) {
@@ -247,6 +260,9 @@ fn link(at: &Ident, step: &Step<'_>, steps: &[Step<'_>], unreadable: &[String]) 
     }
     if unreadable.contains(&name) {
         return Link::Unreadable;
+    }
+    if functions.contains(&name) {
+        return Link::NotAStep;
     }
     let is_word = name == "input";
     let listed = step.args.depends_on.iter().flatten();

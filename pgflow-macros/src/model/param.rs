@@ -20,6 +20,8 @@ pub(crate) struct Param {
     pub(crate) name: Option<Ident>,
     /// The name as it is looked up.
     pub(crate) key: String,
+    /// Whether that is the one in `#[from(..)]`.
+    pub(crate) is_from: bool,
 }
 
 /// What a parameter is filled with.
@@ -105,6 +107,7 @@ impl Scope<'_> {
             local: local(&format_ident!("__p{position}").to_string()),
             name,
             key,
+            is_from: matches!(from, From::Name(_)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{GenericArgument, PathArguments, Type, TypeImplTrait, visit_mut::VisitMut};
+use syn::{GenericArgument, PathArguments, Type, TypeImplTrait, parse_quote, visit_mut::VisitMut};
 
 /// `T` of a type written `Vec<T>`.
 pub(crate) fn vec_element(ty: &Type) -> Option<&Type> {
@@ -23,6 +23,33 @@ pub(crate) fn is_option(ty: &Type) -> bool {
     match bare(ty) {
         Type::Reference(reference) => is_option(&reference.elem),
         ty => argument_of(ty, "Option").is_some(),
+    }
+}
+
+/// `String` of a type written `String`.
+pub(crate) fn is_string(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Path(path) => (path.path.segments.last())
+            .is_some_and(|last| last.ident == "String" && last.arguments.is_none()),
+        _ => false,
+    }
+}
+
+/// The type of the value that a parameter of this type borrows, or that may be absent.
+pub(crate) fn owned(ty: &Type) -> Type {
+    if let Some(value) = argument_of(ty, "Option") {
+        return owned(value);
+    }
+    match bare(ty) {
+        Type::Reference(reference) => match bare(&reference.elem) {
+            Type::Slice(slice) => {
+                let element = &slice.elem;
+                parse_quote!(Vec<#element>)
+            }
+            Type::Path(path) if path.path.is_ident("str") => parse_quote!(String),
+            ty => owned(ty),
+        },
+        ty => ty.clone(),
     }
 }
 
@@ -124,8 +151,6 @@ pub(crate) fn local(name: &str) -> Ident {
 
 #[cfg(test)]
 mod tests {
-    use syn::parse_quote;
-
     use super::*;
 
     #[test]
@@ -148,6 +173,19 @@ mod tests {
         assert!(is_option(&parse_quote!(Option<&[u8]>)));
         assert!(is_option(&parse_quote!(&Option<u8>)));
         assert!(!is_option(&parse_quote!(Vec<Option<u8>>)));
+    }
+
+    #[test]
+    fn the_owned_type_is_found_behind_references_and_options() {
+        for (taken, value) in [
+            (parse_quote!(&[Package]), "Vec<Package>"),
+            (parse_quote!(Option<&str>), "String"),
+            (parse_quote!(&Option<&Report>), "Report"),
+            (parse_quote!(&'a Report), "Report"),
+            (parse_quote!([u8; 2]), "[u8; 2]"),
+        ] {
+            assert_eq!(show(&owned(&taken)), value);
+        }
     }
 
     #[test]

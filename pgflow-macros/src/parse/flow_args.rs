@@ -1,16 +1,11 @@
 //! The arguments of `#[flow(..)]`.
 
-use proc_macro2::{Group, Ident, Span, TokenStream};
-use syn::{
-    LitStr, Path, Token, Type,
-    ext::IdentExt,
-    parse::{ParseStream, Parser},
-    punctuated::Punctuated,
-};
+use proc_macro2::{Ident, Span, TokenStream};
+use syn::{LitStr, Path, Type, ext::IdentExt, parse::ParseStream};
 
 use super::{
     arguments::{self, Syntax},
-    step_args, type_value, value,
+    list, step_args, type_value, value,
 };
 use crate::errors::Errors;
 
@@ -89,7 +84,7 @@ impl FlowArgs {
             }
             "step_enum" => self.step_enum = Some(value::type_name(key, input, "MyStep")?),
             "output" => self.output = Some(value::type_name(key, input, "MyOutput")?),
-            "output_derive" => self.output_derive = derives(key, input)?,
+            "output_derive" => self.output_derive = list::paths(key, input, KEYS, errors)?,
             "crate" => {
                 value::equals(key, input, "::my_crate::pgflow")?;
                 self.krate = Some(input.call(Path::parse_mod_style)?);
@@ -101,18 +96,4 @@ impl FlowArgs {
         }
         Ok(())
     }
-}
-
-fn derives(key: &Ident, input: ParseStream<'_>) -> syn::Result<Vec<Path>> {
-    value::equals(key, input, "[Debug, Clone]")?;
-    if !input.peek(syn::token::Bracket) {
-        return Err(
-            input.error("`output_derive` takes a list, such as `output_derive = [Debug, Clone]`")
-        );
-    }
-    let list: Group = input.parse()?;
-    let paths = Punctuated::<Path, Token![,]>::parse_terminated_with;
-    let paths =
-        (|list: ParseStream<'_>| paths(list, Path::parse_mod_style)).parse2(list.stream())?;
-    Ok(paths.into_iter().collect())
 }

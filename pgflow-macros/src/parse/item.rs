@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Generics, Path, Token, Type,
+    Attribute, Generics, Path, Token, Type, Visibility,
     parse::{ParseStream, Parser, discouraged::Speculative},
 };
 
@@ -32,6 +32,30 @@ pub(crate) enum Item {
     Other(TokenStream),
 }
 
+impl Item {
+    fn is_type(&self) -> bool {
+        let is_type = |tokens: ParseStream<'_>| {
+            tokens.call(Attribute::parse_outer)?;
+            tokens.parse::<Visibility>()?;
+            let is_type = tokens.peek(Token![type]);
+            let _rest: TokenStream = tokens.parse()?;
+            Ok(is_type)
+        };
+        match self {
+            Self::Other(tokens) => is_type.parse2(tokens.clone()).unwrap_or(false),
+            Self::Step(_) | Self::Unreadable { .. } => false,
+        }
+    }
+
+    /// The function's name, for one that is no step.
+    pub(crate) fn plain_function(&self) -> Option<Ident> {
+        match self {
+            Self::Other(tokens) => function_name(tokens),
+            Self::Step(_) | Self::Unreadable { .. } => None,
+        }
+    }
+}
+
 const PLACE: &str = "`#[flow]` goes on the `impl` block that holds the steps:
 
     pub struct MyFlow;
@@ -56,6 +80,13 @@ impl FlowImpl {
                     errors.on(attr, "`#[step]` is given twice; write all arguments in one");
                 }
             }
+        }
+    }
+
+    /// Leaves the trait out, and with it the types that only a trait can have.
+    pub(crate) fn make_inherent(&mut self) {
+        if self.of_trait.take().is_some() {
+            self.items.retain(|item| !item.is_type());
         }
     }
 
@@ -124,7 +155,7 @@ fn item(input: ParseStream<'_>) -> syn::Result<Item> {
     }
     let mut attrs = input.call(Attribute::parse_outer)?;
     attrs.retain(|attr| !is_step(attr.path()));
-    let rest = raw_item(input)?;
+    let rest = without_empty_return(raw_item(input)?);
     Ok(Item::Unreadable {
         name: function_name(&rest),
         is_function: fn_token(&rest).is_some(),
@@ -158,6 +189,25 @@ fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
         }
     }
     Ok(tokens)
+}
+
+/// Writes a return type where none stands between `->` and the body. rustc goes on behind that mistake, so that it has said what is
+/// wrong when a macro is asked; written out again it would be said twice.
+fn without_empty_return(item: TokenStream) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = item.clone().into_iter().collect();
+    let Some(TokenTree::Group(body)) = tokens.pop() else {
+        return item;
+    };
+    let is_arrow = match &tokens[..] {
+        [.., TokenTree::Punct(minus), TokenTree::Punct(greater)] => {
+            minus.as_char() == '-' && greater.as_char() == '>'
+        }
+        _ => false,
+    };
+    if !is_arrow || body.delimiter() != Delimiter::Brace {
+        return item;
+    }
+    quote!(#(#tokens)* ! { ::core::unreachable!() })
 }
 
 /// What follows the `fn`, if there is one.

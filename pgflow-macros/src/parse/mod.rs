@@ -6,6 +6,7 @@
 mod arguments;
 mod flow_args;
 mod item;
+mod list;
 mod pattern;
 mod step_args;
 mod step_fn;

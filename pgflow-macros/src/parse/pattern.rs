@@ -3,7 +3,7 @@
 use std::{fmt::Write, iter::Peekable};
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree, token_stream};
-use syn::{Lit, LitFloat, LitInt, LitStr, ext::IdentExt, parse::ParseStream};
+use syn::{Lit, LitFloat, LitInt, LitStr, ext::IdentExt, parse::ParseStream, token::Brace};
 
 use super::value;
 use crate::errors::Errors;
@@ -39,27 +39,58 @@ impl Pattern {
         errors: &mut Errors,
     ) -> syn::Result<Self> {
         value::equals(argument, input, "{ plan: \"premium\" }")?;
-        let token: TokenTree = input.parse()?;
         let mut pattern = Self {
             argument: argument.clone(),
             entries: Vec::new(),
         };
-        match &token {
-            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-                match entries(group.stream()) {
-                    Ok(entries) => pattern.entries = entries,
-                    Err(error) => errors.push(error),
-                }
+        if input.peek(Brace) {
+            let object: Group = input.parse()?;
+            match entries(object.stream()) {
+                Ok(entries) => pattern.entries = entries,
+                Err(error) => errors.push(error),
             }
-            token => errors.at(
-                token.span(),
-                format!(
-                    "`{argument}` takes an object, such as `{argument} = {{ plan: \"premium\" }}`"
-                ),
-            ),
+        } else {
+            let written = super::value::whole(input)?;
+            let help = match equality(&written) {
+                Some((key, value)) => {
+                    format!(", not an expression; write `{argument} = {{ {key}: {value} }}`")
+                }
+                None => format!(", such as `{argument} = {{ plan: \"premium\" }}`"),
+            };
+            errors.on(written, format!("`{argument}` takes an object{help}"));
         }
         Ok(pattern)
     }
+}
+
+/// The key and the value of `key == value` or `input.key == value`.
+fn equality(written: &TokenStream) -> Option<(Ident, TokenTree)> {
+    let tokens: Vec<TokenTree> = written.clone().into_iter().collect();
+    let [
+        left @ ..,
+        TokenTree::Punct(first),
+        TokenTree::Punct(second),
+        value,
+    ] = &tokens[..]
+    else {
+        return None;
+    };
+    let key = match left {
+        [TokenTree::Ident(key)] => key,
+        [
+            TokenTree::Ident(input),
+            TokenTree::Punct(dot),
+            TokenTree::Ident(key),
+        ] if input == "input" && dot.as_char() == '.' => key,
+        _ => return None,
+    };
+    let is_equality = first.as_char() == '=' && second.as_char() == '=';
+    let is_value = match value {
+        TokenTree::Literal(_) => true,
+        TokenTree::Ident(word) => word == "true" || word == "false",
+        TokenTree::Group(_) | TokenTree::Punct(_) => false,
+    };
+    (is_equality && is_value).then(|| (key.clone(), value.clone()))
 }
 
 const VALUE: &str =
@@ -117,6 +148,9 @@ fn value(tokens: &mut Tokens, after: Span) -> syn::Result<String> {
             if matches!(word.as_str(), "true" | "false" | "null") {
                 return Ok(word);
             }
+            if ends_value(tokens.peek()) {
+                return Err(syn::Error::new(token.span(), bare_word(&word)));
+            }
         }
         TokenTree::Punct(punct) if punct.as_char() == '-' => {
             if let Some(TokenTree::Literal(literal)) = tokens.next() {
@@ -126,12 +160,38 @@ fn value(tokens: &mut Tokens, after: Span) -> syn::Result<String> {
         TokenTree::Literal(literal) => {
             return match Lit::new(literal.clone()) {
                 Lit::Str(literal) => Ok(quote(&string(&literal)?)),
+                Lit::Char(character) => Err(syn::Error::new(
+                    literal.span(),
+                    format!(
+                        "a string stands in double quotes; write `\"{}\"`",
+                        character.value()
+                    ),
+                )),
                 other => number(&other, ""),
             };
         }
         TokenTree::Group(_) | TokenTree::Punct(_) => {}
     }
     Err(syn::Error::new(token.span(), VALUE))
+}
+
+/// Whether nothing more stands there of a value.
+fn ends_value(next: Option<&TokenTree>) -> bool {
+    match next {
+        None => true,
+        Some(TokenTree::Punct(punct)) => punct.as_char() == ',',
+        Some(_) => false,
+    }
+}
+
+fn bare_word(word: &str) -> String {
+    let meant = match word.to_lowercase().as_str() {
+        "true" => "true".to_owned(),
+        "false" => "false".to_owned(),
+        "null" | "none" => "null".to_owned(),
+        _ => format!("\"{word}\""),
+    };
+    format!("`{word}` is no JSON value; write `{meant}`")
 }
 
 fn string(literal: &LitStr) -> syn::Result<String> {

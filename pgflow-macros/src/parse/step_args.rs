@@ -1,12 +1,16 @@
 //! The arguments of `#[step(..)]`.
 
 use pgflow_definition::SkipMode;
-use proc_macro2::{Group, Ident};
-use syn::{Attribute, LitStr, Meta, ext::IdentExt, parse::ParseStream, token::Bracket};
+use proc_macro2::{Ident, TokenTree};
+use syn::{
+    Attribute, LitStr, Meta,
+    ext::IdentExt,
+    parse::{ParseStream, Parser},
+};
 
 use super::{
     arguments::{self, Syntax},
-    flow_args,
+    flow_args, list,
     pattern::Pattern,
     value,
 };
@@ -82,7 +86,7 @@ impl StepArgs {
     ) -> syn::Result<()> {
         match key.unraw().to_string().as_str() {
             "slug" => self.slug = Some(value::slug(key, input, "fetch_v1")?),
-            "depends_on" => self.depends_on = Some(value::step_names(key, input, errors)?),
+            "depends_on" => self.depends_on = Some(list::step_names(key, input, KEYS, errors)?),
             "map" => self.map = Some(map_source(key, input)?),
             "max_attempts" => self.max_attempts = Some(value::attempts(key, input)?),
             "base_delay" => self.base_delay = Some(value::duration(key, input)?),
@@ -100,17 +104,17 @@ impl StepArgs {
 
 fn map_source(key: &Ident, input: ParseStream<'_>) -> syn::Result<Ident> {
     value::equals(key, input, "step")?;
-    if input.peek(Bracket) {
-        let group: Group = input.parse()?;
-        return Err(syn::Error::new(
-            group.span(),
-            "`map` takes one step, without brackets: `map = step`",
-        ));
+    let written = value::whole(input)?;
+    if let Ok(name) = Ident::parse_any.parse2(written.clone()) {
+        return Ok(name);
     }
-    input.call(Ident::parse_any).map_err(|error| {
-        syn::Error::new(
-            error.span(),
-            "`map` takes the name of a step, or `input` for the flow's input",
-        )
-    })
+    let only = match written.clone().into_iter().next() {
+        Some(TokenTree::Group(group)) => group.stream(),
+        _ => written.clone(),
+    };
+    let message = match list::meant(&only) {
+        Some(name) => format!("`map` takes the name of one step: write `map = {name}`"),
+        None => "`map` takes the name of one step, or `input` for the flow's input".to_owned(),
+    };
+    Err(syn::Error::new_spanned(written, message))
 }

@@ -5,24 +5,16 @@ use pgflow_definition::{
     duration::parse_duration,
     options::{MAX_OPTION, OptionName, OptionProblem},
 };
-use proc_macro2::{Group, Ident, Span, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
-use syn::{
-    Expr, LitInt, LitStr, Token,
-    ext::IdentExt,
-    parse::{ParseStream, Parser},
-    token::Bracket,
-};
+use syn::{Expr, LitInt, LitStr, Token, parse::ParseStream};
 
-use crate::{errors::Errors, names::nearest};
+use crate::{errors::Errors, model::types::show, names::nearest};
 
 /// The `=` after a key; `example` is what could follow.
 pub(super) fn equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Result<Span> {
     let Some(equals) = input.parse::<Option<Token![=]>>()? else {
-        return Err(syn::Error::new(
-            key.span(),
-            format!("`{key}` needs a value; write `{key} = {example}`"),
-        ));
+        return Err(without_equals(key, input, example));
     };
     if input.is_empty() || input.peek(Token![,]) {
         return Err(syn::Error::new(
@@ -31,6 +23,36 @@ pub(super) fn equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn:
         ));
     }
     Ok(equals.span)
+}
+
+/// Nothing, or a value in delimiters, as other attributes have them.
+fn without_equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Error {
+    let Ok(group) = input.parse::<Group>() else {
+        return syn::Error::new(
+            key.span(),
+            format!("`{key}` needs a value; write `{key} = {example}`"),
+        );
+    };
+    let value = show(&group.stream());
+    let value = match example.chars().next() {
+        _ if value.is_empty() => example.to_owned(),
+        Some('[') => format!("[{value}]"),
+        Some('{') => format!("{{ {value} }}"),
+        _ => value,
+    };
+    syn::Error::new_spanned(
+        quote!(#key #group),
+        format!("`{key}` takes its value after a `=`; write `{key} = {value}`"),
+    )
+}
+
+/// All tokens up to the next comma.
+pub(super) fn whole(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        tokens.extend([input.parse::<TokenTree>()?]);
+    }
+    Ok(tokens)
 }
 
 pub(super) fn flag(key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
@@ -175,72 +197,5 @@ pub(super) fn mode(
             Ok(mode)
         }
         None => Err(error),
-    }
-}
-
-/// `[a, b]`. A name that is written in another way is reported, and then taken as meant.
-pub(super) fn step_names(
-    key: &Ident,
-    input: ParseStream<'_>,
-    errors: &mut Errors,
-) -> syn::Result<Vec<Ident>> {
-    equals(key, input, "[step_a, step_b]")?;
-    if !input.peek(Bracket) {
-        if let Ok(name) = input.fork().call(Ident::parse_any) {
-            input.parse::<TokenTree>()?;
-            errors.at(
-                name.span(),
-                format!("`{key}` takes a list; write `{key} = [{name}]`"),
-            );
-            return Ok(vec![name]);
-        }
-        let token: TokenTree = input.parse()?;
-        return Err(syn::Error::new(
-            token.span(),
-            format!("`{key}` takes a list of step names, such as `{key} = [step_a, step_b]`"),
-        ));
-    }
-    let list: Group = input.parse()?;
-    if list.stream().is_empty() {
-        errors.at(
-            list.span(),
-            format!(
-                "`{key} = []` lists no step; leave `{key}` out for a step without dependencies"
-            ),
-        );
-    }
-    let names = |list: ParseStream<'_>| {
-        let mut names = Vec::new();
-        while !list.is_empty() {
-            names.extend(step_name(list, errors)?);
-            if list.is_empty() {
-                break;
-            }
-            list.parse::<Token![,]>().map_err(|error| {
-                syn::Error::new(error.span(), "expected `,` between the names of steps")
-            })?;
-        }
-        Ok(names)
-    };
-    names.parse2(list.stream())
-}
-
-fn step_name(list: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Option<Ident>> {
-    if list.peek(Ident::peek_any) {
-        return list.call(Ident::parse_any).map(Some);
-    }
-    let token: TokenTree = list.parse()?;
-    let text = token.to_string();
-    let bare = text.trim_matches('"');
-    match (&token, syn::parse_str::<Ident>(bare)) {
-        (TokenTree::Literal(literal), Ok(mut name)) => {
-            errors.at(
-                literal.span(),
-                format!("steps are named by their function: write `{bare}` instead of `{text}`"),
-            );
-            name.set_span(literal.span());
-            Ok(Some(name))
-        }
-        _ => Err(syn::Error::new(token.span(), "expected the name of a step")),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::ClientError;
-use crate::flow::{DecodeError, Flow, Outputs, StepId, decode};
+use crate::flow::{AcceptsStep, DecodeError, Flow, Outputs, StepId, decode};
 
 /// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
@@ -184,14 +184,25 @@ impl<F: Flow> RunSnapshot<F> {
     }
 
     /// One step; none only when the database holds another definition of the flow than this build.
-    pub fn step(&self, step: F::Step) -> Option<&StepSnapshot> {
+    ///
+    /// The step is an `F::Step`.
+    pub fn step<S>(&self, step: S) -> Option<&StepSnapshot>
+    where
+        F::Step: AcceptsStep<S, F>,
+    {
+        let step = F::Step::accept(step);
         self.steps
             .iter()
             .find(|state| state.step_slug == step.slug())
     }
 
     /// How far one step has come; none before it starts, and of a skipped step.
-    pub fn tasks(&self, step: F::Step) -> Option<TaskCounts> {
+    ///
+    /// The step is an `F::Step`.
+    pub fn tasks<S>(&self, step: S) -> Option<TaskCounts>
+    where
+        F::Step: AcceptsStep<S, F>,
+    {
         self.step(step).and_then(StepSnapshot::tasks)
     }
 }

@@ -13,37 +13,40 @@ pub trait MapSource {
     type Item;
 }
 
-#[diagnostic::do_not_recommend]
-impl<T> MapSource for Vec<T> {
-    type Item = T;
+/// The same for `map = input`, which has another remedy.
+#[diagnostic::on_unimplemented(
+    message = "`map = input` needs an input that is a list, but `{Self}` is not one",
+    label = "the flow's input is a `{Self}`",
+    note = "declare the flow with a list, as in `input = Vec<_>`, or let a step return the list and map over that step"
+)]
+pub trait MapInput {
+    /// What one task gets.
+    type Item;
 }
 
-#[diagnostic::do_not_recommend]
-impl<T> MapSource for VecDeque<T> {
-    type Item = T;
+// Both for each list: over a blanket implementation, rustc would speak of the trait that it asks for.
+macro_rules! lists {
+    ($([$($parameters:tt)*] $list:ty;)*) => {
+        $(
+            #[diagnostic::do_not_recommend]
+            impl<T, $($parameters)*> MapSource for $list {
+                type Item = T;
+            }
+
+            #[diagnostic::do_not_recommend]
+            impl<T, $($parameters)*> MapInput for $list {
+                type Item = T;
+            }
+        )*
+    };
 }
 
-#[diagnostic::do_not_recommend]
-impl<T> MapSource for LinkedList<T> {
-    type Item = T;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T> MapSource for BTreeSet<T> {
-    type Item = T;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T, S> MapSource for HashSet<T, S> {
-    type Item = T;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T> MapSource for Box<[T]> {
-    type Item = T;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T, const N: usize> MapSource for [T; N] {
-    type Item = T;
+lists! {
+    [] Vec<T>;
+    [] VecDeque<T>;
+    [] LinkedList<T>;
+    [] BTreeSet<T>;
+    [S] HashSet<T, S>;
+    [] Box<[T]>;
+    [const N: usize] [T; N];
 }

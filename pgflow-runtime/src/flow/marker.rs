@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use super::{BoxError, message};
+use super::{BoxError, StepError, message};
 
 /// What follows a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Error for RefusedDelay {
 /// }
 ///
 /// let error = StepError::from(fetch().unwrap_err());
-/// assert_eq!(error.retry_delay(), Some(30));
+/// assert_eq!(error.retry_delay(), Some(Duration::from_secs(30)));
 /// assert_eq!(error.message(), "too many requests");
 /// ```
 #[derive(Debug)]
@@ -92,6 +92,18 @@ impl Permanent {
             cause: cause.into(),
             retry: Retry::Never,
         })
+    }
+}
+
+impl From<StepError> for anyhow::Error {
+    /// Keeps what was decided about further attempts, whatever context is added.
+    fn from(error: StepError) -> Self {
+        let (cause, retry) = error.into_parts();
+        let marker = Marker { cause, retry };
+        match retry {
+            Retry::Never => Self::new(Permanent(marker)),
+            Retry::Ordinary | Retry::After(_) => Self::new(RetryAfter(marker)),
+        }
     }
 }
 
@@ -162,7 +174,6 @@ mod tests {
     use anyhow::Context as _;
 
     use super::*;
-    use crate::flow::StepError;
 
     fn limited() -> RetryAfter {
         RetryAfter::new(Duration::from_millis(1500), "too many requests")
@@ -175,9 +186,9 @@ mod tests {
             .context("fetching the index")
             .context("auditing")
             .unwrap_err();
-        assert_eq!(StepError::from(bare).retry_delay(), Some(2));
+        assert_eq!(StepError::from(bare).retry_seconds(), Some(2));
         let error = StepError::from(wrapped);
-        assert_eq!(error.retry_delay(), Some(2));
+        assert_eq!(error.retry_delay(), Some(Duration::from_secs(2)));
         assert_eq!(
             error.message(),
             "auditing: fetching the index: too many requests"
@@ -193,6 +204,40 @@ mod tests {
     }
 
     #[test]
+    fn a_step_error_keeps_its_decision_in_an_anyhow_error() {
+        fn convert(error: StepError) -> anyhow::Result<()> {
+            Err(error)?
+        }
+        fn bail(error: StepError) -> anyhow::Result<()> {
+            anyhow::bail!(error)
+        }
+        let cause = || anyhow::anyhow!("connection refused").context("no index");
+        for through in [convert, bail, |error: StepError| Err(error.into())] {
+            let back = |error| StepError::from(through(error).context("auditing").unwrap_err());
+            let permanent = back(StepError::permanent(cause()));
+            assert!(permanent.is_permanent());
+            assert_eq!(
+                permanent.message(),
+                "auditing: no index: connection refused"
+            );
+            let later = back(StepError::retry_after(Duration::from_secs(30), cause()));
+            assert_eq!(later.retry_delay(), Some(Duration::from_secs(30)));
+            let ordinary = back(StepError::from(cause()));
+            assert_eq!(ordinary.retry_delay(), None);
+            assert!(!ordinary.is_permanent());
+            assert_eq!(ordinary.message(), permanent.message());
+        }
+    }
+
+    #[test]
+    fn a_decision_that_was_overruled_is_not_found_again() {
+        let refused = StepError::retry_after(Duration::MAX, Permanent::new("down"));
+        let error = StepError::from(anyhow::Error::from(refused));
+        assert!(!error.is_permanent());
+        assert_eq!(error.retry_delay(), None);
+    }
+
+    #[test]
     fn the_outermost_marker_wins() {
         let error = StepError::from(Permanent::new(limited()));
         assert!(error.is_permanent());
@@ -201,7 +246,7 @@ mod tests {
 
     #[test]
     fn delays_are_whole_seconds_within_an_int() {
-        let delay = |delay| StepError::retry_after(delay, "x").retry_delay();
+        let delay = |delay| StepError::retry_after(delay, "x").retry_seconds();
         let limit = u64::from(i32::MAX.unsigned_abs());
         assert_eq!(delay(Duration::ZERO), Some(0));
         assert_eq!(delay(Duration::from_nanos(1)), Some(1));

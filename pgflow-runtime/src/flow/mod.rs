@@ -7,6 +7,7 @@ pub mod __private;
 
 mod decode;
 mod encode;
+mod fields;
 mod finish;
 mod map_source;
 mod marker;
@@ -33,6 +34,8 @@ pub use outputs::Outputs;
 pub use queues::{AcceptsStep, RunByFlowWorker, RunByStepWorker, StateOf};
 pub use queues::{OneQueue, QueueModeMarker, QueuePerStep, StepQueued};
 pub use step_error::{BoxError, StepError, StepResult};
-pub(crate) use stored::encode;
+pub(crate) use stored::{encode, input_fields};
 pub use task::Task;
 pub use traits::{BoxFuture, Flow, Handler, HandlerFuture, StepId};
+#[doc(hidden)]
+pub use traits::{SharedState, StateOfHandlers};

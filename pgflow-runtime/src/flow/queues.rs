@@ -66,8 +66,8 @@ impl<F> RunByStepWorker<F> for QueuePerStep {}
 /// Bound of the constructors that take no state, as `(): StateOf<F>`.
 #[diagnostic::on_unimplemented(
     message = "flow `{F}` has a state, and this worker was given none",
-    label = "call `with_state(..)` instead, or `all_with_state(..)`",
-    note = "the type is the one named by `state = ..` in the flow's `#[flow(..)]`"
+    label = "call `with_state(..)` instead of `new`, or `all_with_state(..)` instead of `all`",
+    note = "`new` and `all` take no state, they are for flows without one; this flow names the type of its state by `state = ..` in its `#[flow(..)]`"
 )]
 #[doc(hidden)]
 pub trait StateOf<F> {

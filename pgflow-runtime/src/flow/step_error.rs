@@ -21,6 +21,10 @@ pub type StepResult<T> = Result<T, StepError>;
 /// [`RetryAfter`](super::RetryAfter) and [`Permanent`](super::Permanent), which are errors themselves and are found
 /// wherever they stand in a chain of sources.
 ///
+/// A step that returns `anyhow::Result` can use all of them, too: `?`, `.into()` and `bail!` turn a `StepError` into an `anyhow::Error` that
+/// keeps the decision, under any context. Bare, as in `Err(StepError::permanent(..))`, it is of another type than that step returns; write
+/// `Err(StepError::permanent(..).into())`.
+///
 /// ```
 /// use std::time::Duration;
 /// use pgflow_runtime::flow::{StepError, StepResult};
@@ -33,9 +37,20 @@ pub type StepResult<T> = Result<T, StepError>;
 ///     }
 /// }
 ///
-/// assert_eq!(check(429, "").unwrap_err().retry_delay(), Some(30));
+/// assert_eq!(check(429, "").unwrap_err().retry_delay(), Some(Duration::from_secs(30)));
 /// assert!(check(404, "").unwrap_err().is_permanent());
 /// assert_eq!(check(200, "x").unwrap_err().message(), "invalid digit found in string");
+///
+/// fn fetch(status: u16) -> anyhow::Result<u64> {
+///     match status {
+///         404 => Err(StepError::permanent("no such page").into()),
+///         _ => Ok(check(status, "7")?),
+///     }
+/// }
+///
+/// assert!(StepError::from(fetch(404).unwrap_err()).is_permanent());
+/// let limited = StepError::from(fetch(429).unwrap_err());
+/// assert_eq!(limited.retry_delay(), Some(Duration::from_secs(30)));
 /// ```
 // Implements neither `Error` nor `Into<BoxError>`: the blanket `From` below would overlap with `From<T> for T`.
 #[derive(Debug)]
@@ -67,8 +82,14 @@ impl StepError {
         message::chain(&*self.cause)
     }
 
-    /// The delay before the next attempt in seconds, if the handler chose one.
-    pub fn retry_delay(&self) -> Option<u32> {
+    /// The delay before the next attempt, in whole seconds, if the handler chose one.
+    pub fn retry_delay(&self) -> Option<Duration> {
+        self.retry_seconds()
+            .map(|seconds| Duration::from_secs(seconds.into()))
+    }
+
+    /// The same as Postgres takes it.
+    pub(crate) fn retry_seconds(&self) -> Option<u32> {
         match self.retry {
             Retry::After(seconds) => Some(seconds),
             Retry::Ordinary | Retry::Never => None,
@@ -78,6 +99,10 @@ impl StepError {
     /// Whether further attempts are ruled out.
     pub fn is_permanent(&self) -> bool {
         self.retry == Retry::Never
+    }
+
+    pub(super) fn into_parts(self) -> (BoxError, Retry) {
+        (self.cause, self.retry)
     }
 
     /// The error that this was made from.

@@ -7,6 +7,7 @@ use super::{
     EncodeError, Flow,
     decode::{Misfit, decode},
     encode::to_json,
+    fields,
 };
 
 /// What a flow's input and a step's output must be.
@@ -27,6 +28,8 @@ pub trait Stored: Sized + Send + Sync + 'static {
     fn encode_list(list: &[Self]) -> Result<Box<RawValue>, EncodeError>;
     /// Reads a list of values in one go.
     fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit>;
+    /// The names of its fields in JSON, where they are known.
+    fn fields() -> Option<&'static [&'static str]>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -46,11 +49,20 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stored for T {
     fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit> {
         decode(json)
     }
+
+    fn fields() -> Option<&'static [&'static str]> {
+        fields::of::<T>()
+    }
 }
 
 /// Writes a value for Postgres.
 pub(crate) fn encode<T: Stored>(value: &T) -> Result<Box<RawValue>, EncodeError> {
     value.encode()
+}
+
+/// The names of the fields of a flow's input in JSON, where they are known.
+pub(crate) fn input_fields<F: Flow>() -> Option<&'static [&'static str]> {
+    F::Input::fields()
 }
 
 /// How a type is written and read.

@@ -31,6 +31,56 @@ where
     P::take(slot)
 }
 
+/// The same for an input that is written `Vec<E>`.
+#[diagnostic::on_unimplemented(
+    message = "the flow's input is `{In}`, but this parameter takes `{Self}`",
+    label = "expected `{In}`, `&{In}` or `&[{E}]`"
+)]
+pub trait TakesListInput<'s, In, E>: Sized {
+    /// Fills the parameter.
+    fn take(slot: &'s mut Required<In>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, In, E, P: FromSlot<'s, Required<In>>> TakesListInput<'s, In, E> for P {
+    fn take(slot: &'s mut Required<In>) -> P {
+        P::from_slot(slot)
+    }
+}
+
+/// Fills an `input` parameter from a list of `E`.
+pub fn list_input<'s, P, In, E>(slot: &'s mut Required<In>) -> P
+where
+    P: TakesListInput<'s, In, E>,
+{
+    P::take(slot)
+}
+
+/// The same for an input that is written `String`.
+#[diagnostic::on_unimplemented(
+    message = "the flow's input is `{In}`, but this parameter takes `{Self}`",
+    label = "expected `{In}`, `&{In}` or `&str`"
+)]
+pub trait TakesTextInput<'s, In>: Sized {
+    /// Fills the parameter.
+    fn take(slot: &'s mut Required<In>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, In, P: FromSlot<'s, Required<In>>> TakesTextInput<'s, In> for P {
+    fn take(slot: &'s mut Required<In>) -> P {
+        P::from_slot(slot)
+    }
+}
+
+/// Fills an `input` parameter from a text.
+pub fn text_input<'s, P, In>(slot: &'s mut Required<In>) -> P
+where
+    P: TakesTextInput<'s, In>,
+{
+    P::take(slot)
+}
+
 /// The types of an `item` parameter whose list type the macro can't see through.
 #[diagnostic::on_unimplemented(
     message = "this map step gets one `{Item}` at a time, but its `item` parameter takes `{Self}`",
@@ -104,8 +154,9 @@ where
 
 /// The types of a `state` parameter taken by value.
 #[diagnostic::on_unimplemented(
-    message = "taking `state` by value needs the flow's state to be `{Self}` and `Clone`; it is `{S}`",
-    label = "take `&{S}`, or derive `Clone` on `{S}` and take that"
+    message = "tasks share the flow's state, which is `{S}`, but this parameter takes `{Self}` by value",
+    label = "take the state by reference: `&{S}`",
+    note = "by value is possible where `{S}` is `Clone`: each attempt then gets a clone"
 )]
 pub trait TakesStateByValue<S>: Sized {
     /// Fills the parameter.

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{
     DecodeError, StepError,
     decode::{Misfit, decode_object},
-    map_source::MapSource,
+    map_source::{MapInput, MapSource},
     slot::{Required, Skippable},
     stored::{Codec, Stored, codec},
 };
@@ -137,6 +137,16 @@ fn read<T>(
 pub fn item_of<L>(task: &Task<'_>) -> Result<Required<L::Item>, StepError>
 where
     L: MapSource,
+    L::Item: Stored,
+{
+    task.item(&codec())
+}
+
+/// The same for the flow's input.
+#[doc(hidden)]
+pub fn item_of_input<L>(task: &Task<'_>) -> Result<Required<L::Item>, StepError>
+where
+    L: MapInput,
     L::Item: Stored,
 {
     task.item(&codec())

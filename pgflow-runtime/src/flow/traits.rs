@@ -1,6 +1,6 @@
 //! The traits that `#[flow]` implements.
 
-use std::{fmt::Debug, future::Future, hash::Hash, pin::Pin};
+use std::{any::Any, fmt::Debug, future::Future, hash::Hash, pin::Pin, sync::Arc};
 
 use pgflow_definition::FlowDefinition;
 use serde_json::value::RawValue;
@@ -39,8 +39,8 @@ pub trait Flow: Sized + Send + Sync + 'static {
     type Input: Stored;
     /// What a completed run returns: the outputs of the leaf steps.
     type Output: Send;
-    /// What handlers can take as `state`; `()` when the flow names none.
-    type State: Send + Sync + 'static;
+    /// What handlers can take as `state`, any type that is `Send + Sync + 'static`; `()` when the flow names none.
+    type State: StateOfHandlers<Self::Step>;
     /// Names the steps.
     type Step: StepId;
     /// [`OneQueue`](super::OneQueue) or [`QueuePerStep`](super::QueuePerStep).
@@ -49,11 +49,44 @@ pub trait Flow: Sized + Send + Sync + 'static {
     /// Steps, dependencies and options, as sent to Postgres.
     const DEFINITION: &'static FlowDefinition<'static>;
 
-    /// The steps' handlers, by index in the definition.
-    #[doc(hidden)]
-    const HANDLERS: &'static [Handler<Self::State>];
-
     /// Reads the outputs of the leaf steps.
     #[doc(hidden)]
     fn __output(outputs: &Outputs<'_>) -> Result<Self::Output, DecodeError>;
+}
+
+/// What threads can share.
+// The bounds of the standard library stand on the blanket implementation alone: as supertraits of the bound on `Flow::State` they would
+// be reported one by one.
+#[doc(hidden)]
+pub trait SharedState: Sized + 'static {
+    /// Shares the state, which `downcast_ref` gets back.
+    fn share(self) -> Arc<dyn Any + Send + Sync>;
+    /// The same for a state that somebody else keeps.
+    fn lend(&self) -> &(dyn Any + Send + Sync);
+}
+
+#[diagnostic::do_not_recommend]
+impl<S: Send + Sync + 'static> SharedState for S {
+    fn share(self) -> Arc<dyn Any + Send + Sync> {
+        Arc::new(self)
+    }
+
+    fn lend(&self) -> &(dyn Any + Send + Sync) {
+        self
+    }
+}
+
+/// A flow's state with the handlers that take it. Implemented by `#[flow]`, for the enum of the flow's steps.
+///
+/// It stands apart from [`Flow`], under the condition that the state can be shared: handlers are checked as if it could, and one that
+/// can't is a mistake of its type alone.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be the state of a flow, which threads share",
+    label = "needs to be `Send`, `Sync` and free of borrowed data",
+    note = "one of the types that it is made of can't be shared: use `Arc` instead of `Rc`, and `Mutex` or an atomic type instead of `RefCell` and `Cell`"
+)]
+#[doc(hidden)]
+pub trait StateOfHandlers<Step>: SharedState {
+    /// The steps' handlers, by index in the definition.
+    const HANDLERS: &'static [Handler<Self>];
 }

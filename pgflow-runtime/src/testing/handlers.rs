@@ -1,15 +1,18 @@
 //! A flow's handlers over a state that the test keeps.
 
+use std::{any::Any, marker::PhantomData};
+
 use pgflow_definition::FlowDefinition;
 use serde_json::value::RawValue;
 
 use crate::{
-    flow::{BoxFuture, Flow, StepError, Task},
-    worker::handlers::Handlers,
+    flow::{BoxFuture, Flow, StateOfHandlers, StepError, Task, input_fields},
+    worker::handlers::{Handlers, call},
 };
 
 pub(super) struct Borrowed<'s, F: Flow> {
-    pub(super) state: &'s F::State,
+    pub(super) state: &'s (dyn Any + Send + Sync),
+    pub(super) flow: PhantomData<fn() -> F>,
 }
 
 impl<F: Flow> Handlers for Borrowed<'_, F> {
@@ -17,12 +20,16 @@ impl<F: Flow> Handlers for Borrowed<'_, F> {
         F::DEFINITION
     }
 
+    fn input_fields(&self) -> Option<&'static [&'static str]> {
+        input_fields::<F>()
+    }
+
     fn call<'a>(
         &'a self,
         step_index: usize,
         task: &'a Task<'a>,
     ) -> Option<BoxFuture<'a, Result<Box<RawValue>, StepError>>> {
-        let handler = F::HANDLERS.get(step_index)?;
-        Some(handler(task, self.state))
+        let handlers = <F::State as StateOfHandlers<F::Step>>::HANDLERS;
+        call(handlers, self.state, step_index, task)
     }
 }

@@ -1,6 +1,6 @@
 //! The whole of a flow over a real database, without a worker.
 
-use std::{collections::BTreeMap, fmt, future::IntoFuture};
+use std::{any::Any, collections::BTreeMap, fmt, future::IntoFuture, marker::PhantomData};
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     client::{Client, ClientError, RunError, StartFlow},
-    flow::{BoxFuture, Flow},
+    flow::{BoxFuture, Flow, SharedState},
     sql::testing::{TaskRow, run_status, tasks},
 };
 
@@ -52,7 +52,7 @@ pub fn run_to_end<'a, F: Flow>(
 ) -> RunToEnd<'a, F> {
     RunToEnd {
         pool,
-        state,
+        state: state.lend(),
         input,
         concurrency: None,
     }
@@ -62,7 +62,7 @@ pub fn run_to_end<'a, F: Flow>(
 #[must_use = "nothing runs until this is awaited"]
 pub struct RunToEnd<'a, F: Flow> {
     pool: &'a PgPool,
-    state: &'a F::State,
+    state: &'a (dyn Any + Send + Sync),
     input: F::Input,
     concurrency: Option<usize>,
 }
@@ -91,7 +91,10 @@ impl<F: Flow> RunToEnd<'_, F> {
                 definition: F::DEFINITION,
                 workers,
             },
-            handlers: &Borrowed::<F> { state: self.state },
+            handlers: &Borrowed::<F> {
+                state: self.state,
+                flow: PhantomData,
+            },
         };
         match driver.run().await {
             Ok(attempts) => Ok((run_id, attempts)),

@@ -160,7 +160,7 @@ fn failure(error: &StepError, claimed: &ClaimedTask) -> Failure {
     }
     Failure {
         message,
-        retry_delay: error.retry_delay(),
+        retry_delay: error.retry_seconds(),
         retryable,
     }
 }

@@ -6,8 +6,8 @@ use sqlx::PgPool;
 use tracing::{Span, info, info_span};
 
 use super::{
-    WorkerOptions, attempts::Attempts, handlers::Handlers, options::Settings, requests::Request,
-    serve::Shared, shutdown::Stop, wakeup::Wakeup,
+    WorkerOptions, attempts::Attempts, conditions, handlers::Handlers, options::Settings,
+    requests::Request, serve::Shared, shutdown::Stop, wakeup::Wakeup,
 };
 use crate::startup::{self, StartupError, Target};
 
@@ -69,6 +69,9 @@ impl Builder {
                 definition = registered.compile_status.as_str(),
                 "worker started"
             );
+            if let Some(fields) = self.handlers.input_fields() {
+                conditions::check(target, fields);
+            }
         });
         let shared = Shared {
             pool: pool.clone(),

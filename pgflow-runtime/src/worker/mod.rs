@@ -73,6 +73,7 @@ mod attempts;
 mod builder;
 mod claimer;
 mod completer;
+mod conditions;
 mod coverage;
 mod error;
 mod executor;

@@ -62,6 +62,10 @@ impl Handlers for Play {
         &DEFINITION
     }
 
+    fn input_fields(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
     fn call<'a>(
         &'a self,
         _: usize,

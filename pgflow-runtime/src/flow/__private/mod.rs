@@ -3,6 +3,7 @@
 pub mod arguments;
 
 pub use std::{
+    marker::{Send, Sync},
     option::Option::{None, Some},
     result::Result,
 };
@@ -15,14 +16,14 @@ pub use serde_json::value::RawValue;
 
 pub use super::{
     BoxFuture, DecodeError, Flow, Handler, HandlerFuture, OneQueue, Outputs, QueuePerStep,
-    StepError, StepId, Task,
+    SharedState, StateOfHandlers, StepError, StepId, Task,
     finish::{StepFailure, StepReturn, boxed, finish, poison},
-    map_source::MapSource,
+    map_source::{MapInput, MapSource},
     slot::{FromSlot, Required, Skippable},
     stored::{Codec, Stored, codec, input_codec, list_codecs, vec_codec},
     take::{
-        TakesCtx, TakesInput, TakesItem, TakesState, TakesStateByValue, ctx, input, state,
-        state_by_value,
+        TakesCtx, TakesInput, TakesItem, TakesListInput, TakesState, TakesStateByValue,
+        TakesTextInput, ctx, input, list_input, state, state_by_value, text_input,
     },
-    task::item_of,
+    task::{item_of, item_of_input},
 };
