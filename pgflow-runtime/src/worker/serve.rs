@@ -56,15 +56,15 @@ impl std::fmt::Debug for Shared {
 /// Claims, runs and records until the worker is asked to stop; then drains. Dropping the future ends everything at once.
 pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     let (sender, receiver) = mpsc::channel(shared.options.concurrency.max(MOST_RESULTS));
-    let (give_back, given_back) = mpsc::unbounded_channel();
-    let returner = spawn(returner::run(Arc::clone(&shared), given_back));
+    let (returned, inbox) = mpsc::unbounded_channel();
+    let returner = spawn(returner::run(Arc::clone(&shared), inbox));
     let busy = Busy::default();
     let recorder = Recorder::new(Database::new(&shared.pool), shared.wakeup.clone());
     let completer = spawn(Completer::new(recorder, receiver, busy.clone()).run());
     // Before the first claim: what becomes ready after that is announced.
     let attendance = hub::attend(&shared);
 
-    let mut executor = Executor::new(Arc::clone(&shared), busy, sender, give_back);
+    let mut executor = Executor::new(Arc::clone(&shared), busy, sender, returned);
     claimer::run(&shared, &mut executor).await;
 
     let deadline = shared.stop.deadline(shared.options.shutdown_timeout);
