@@ -56,7 +56,7 @@ impl std::fmt::Debug for Shared {
 /// Claims, runs and records until the worker is asked to stop; then drains. Dropping the future ends everything at once.
 pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     let (sender, receiver) = mpsc::channel(shared.options.concurrency.max(MOST_RESULTS));
-    let (returned, inbox) = mpsc::unbounded_channel();
+    let (unstarted, inbox) = mpsc::unbounded_channel();
     let returner = spawn(returner::run(Arc::clone(&shared), inbox));
     let busy = Busy::default();
     let recorder = Recorder::new(Database::new(&shared.pool), shared.wakeup.clone());
@@ -64,7 +64,7 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     // Before the first claim: what becomes ready after that is announced.
     let attendance = hub::attend(&shared);
 
-    let mut executor = Executor::new(Arc::clone(&shared), busy, sender, returned);
+    let mut executor = Executor::new(Arc::clone(&shared), busy, sender, unstarted);
     claimer::run(&shared, &mut executor).await;
 
     let deadline = shared.stop.deadline(shared.options.shutdown_timeout);
