@@ -17,7 +17,7 @@ declare
 begin
     -- `where`: callers forbid sequential scans, and a plan that can do no other is dear enough to be compiled (JIT).
     select i.event_level into v_level from pgflow.installation i where i.singleton;
-    if v_level = 'off' then
+    if v_level = 'off' or (v_level = 'runs' and not event_types && array['run:completed', 'run:failed']) then
         return;
     end if;
     v_realtime := to_regprocedure('realtime.send(jsonb,text,text,boolean)') is not null;
