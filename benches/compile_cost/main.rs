@@ -11,7 +11,7 @@ use source::Variant;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What the design allows: `#[flow]` against the functions alone.
+/// What the design allows: `#[flow]` against the functions alone, and in a build against functions that are called, since others are not built.
 const BUDGETS: [(&str, f64); 2] = [("check", 1.6), ("build", 2.0)];
 
 fn main() -> Result<()> {
@@ -22,15 +22,18 @@ fn main() -> Result<()> {
     for (command, budget) in BUDGETS {
         let medians = workspace.medians(command, runs)?;
         println!("\ncargo {command}");
-        let [plain, by_hand, flow] = medians;
+        let [plain, called, by_hand, flow] = medians;
         for (variant, median) in Variant::ALL.into_iter().zip(medians) {
             println!("  {:32} {median:6.2} s", variant.what());
         }
+        let other = if command == "check" { plain } else { called };
         println!(
-            "  `#[flow]` is {:.2} times the functions alone (budget {budget}), {:.2} times those with handlers",
+            "  `#[flow]` is {:.2} times the functions alone, {:.2} times those that are called, {:.2} times those with handlers",
             flow / plain,
+            flow / called,
             flow / by_hand
         );
+        println!("  the budget is {budget}; measured: {:.2}", flow / other);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The crates that are compiled: the same fifty functions, three times.
+//! The crates that are compiled: the same fifty functions, four times.
 
 use std::fmt::Write as _;
 
@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 pub(crate) enum Variant {
     /// Nothing: nobody can call them.
     Plain,
+    /// One function that calls them in order, as in a program without a workflow.
+    Called,
     /// What a person would write to call them with stored JSON.
     ByHand,
     /// `#[flow]`.
@@ -14,11 +16,12 @@ pub(crate) enum Variant {
 }
 
 impl Variant {
-    pub(crate) const ALL: [Self; 3] = [Self::Plain, Self::ByHand, Self::Flow];
+    pub(crate) const ALL: [Self; 4] = [Self::Plain, Self::Called, Self::ByHand, Self::Flow];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
+            Self::Called => "called",
             Self::ByHand => "by_hand",
             Self::Flow => "flow",
         }
@@ -27,6 +30,7 @@ impl Variant {
     pub(crate) fn what(self) -> &'static str {
         match self {
             Self::Plain => "functions and types only",
+            Self::Called => "called by one function",
             Self::ByHand => "with handlers written by hand",
             Self::Flow => "with `#[flow]`",
         }
@@ -79,6 +83,9 @@ pub struct Output{step} {{
         text += &function(variant, step);
     }
     text += "}\n";
+    if variant == Variant::Called {
+        text += &caller(steps);
+    }
     if variant == Variant::ByHand {
         text += HANDLER_TYPES;
         for step in 0..steps {
@@ -125,7 +132,7 @@ fn function(variant: Variant, step: usize) -> String {
     let attribute = match variant {
         Variant::Flow if names.is_empty() => "    #[step]\n".to_owned(),
         Variant::Flow => format!("    #[step(depends_on = [{}])]\n", names.join(", ")),
-        Variant::Plain | Variant::ByHand => String::new(),
+        Variant::Plain | Variant::Called | Variant::ByHand => String::new(),
     };
     format!(
         "{attribute}    pub async fn s{step}({params}ctx: &StepContext) -> StepResult<Output{step}> {{
@@ -137,6 +144,34 @@ fn function(variant: Variant, step: usize) -> String {
     }}
 "
     )
+}
+
+fn caller(steps: usize) -> String {
+    let mut text = String::from(
+        "
+pub fn run(input: Input, ctx: StepContext) -> std::pin::Pin<Box<dyn Future<Output = StepResult<()>> + Send>> {
+    Box::pin(async move {
+",
+    );
+    for step in 0..steps {
+        let mut arguments = String::new();
+        if step == 0 {
+            arguments += "&input, ";
+        }
+        for dependency in dependencies(step) {
+            let argument = if is_by_value(step, dependency) {
+                format!("s{dependency}.clone(), ")
+            } else {
+                format!("&s{dependency}, ")
+            };
+            arguments += &argument;
+        }
+        let _ = writeln!(
+            text,
+            "        let s{step} = Audit::s{step}({arguments}&ctx).await?;"
+        );
+    }
+    text + "        Ok(())\n    })\n}\n"
 }
 
 fn handler(step: usize) -> String {
