@@ -114,3 +114,45 @@ async fn nothing_is_lost_when_connections_are_cut_again_and_again() {
     worker.stop().await.unwrap();
     assert_invariants(&database.pool).await;
 }
+
+/// Claims and completions keep their connections for the next call, but not for long, and not the last ones.
+#[tokio::test]
+async fn a_worker_without_work_holds_no_connection_of_its_pool() {
+    let database = TestDb::new().await;
+    let pool = worker_pool(&database).await;
+    let probe = Probe::open();
+    let worker = worker::<Line>(probe).start(&pool).await.unwrap();
+    let client = Client::new(database.pool.clone());
+    for input in 0..10 {
+        let run = client.start::<Line>(&input).await.unwrap();
+        run.wait().timeout(DEADLINE).await.unwrap();
+    }
+    eventually(DEADLINE, "all connections are back", async || {
+        (pool.num_idle() == pool.size() as usize).then_some(())
+    })
+    .await;
+    worker.stop().await.unwrap();
+    pool.close().await;
+    assert_invariants(&database.pool).await;
+}
+
+#[tokio::test]
+async fn a_pool_of_one_connection_is_shared_by_all_calls() {
+    let database = TestDb::new().await;
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .connect(&database.url)
+        .await
+        .unwrap();
+    let worker = worker::<Line>(Probe::open()).start(&pool).await.unwrap();
+    let client = Client::new(pool.clone());
+    let mut runs = Vec::new();
+    for input in 0..20 {
+        runs.push(client.start::<Line>(&input).await.unwrap());
+    }
+    for run in runs {
+        run.wait().timeout(DEADLINE).await.unwrap();
+    }
+    worker.stop().await.unwrap();
+    assert_invariants(&database.pool).await;
+}

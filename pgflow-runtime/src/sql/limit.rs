@@ -9,7 +9,7 @@ use std::{
 use sqlx::{PgConnection, PgPool};
 use tokio::time::timeout;
 
-use super::CallError;
+use super::{CallError, kept::Kept};
 
 /// How long a call may take at first. Only calls that wait for a lock, or move very much data, take nearly as long.
 const FIRST: Duration = Duration::from_secs(30);
@@ -19,14 +19,14 @@ const LONGEST: Duration = Duration::from_mins(10);
 /// One kind of call. Each that runs out of time gives the next twice as much; one that ends in time sets that back.
 #[derive(Debug)]
 pub(crate) struct Limited {
-    pool: PgPool,
+    kept: Kept,
     limit: Mutex<Duration>,
 }
 
 impl Limited {
     pub(crate) fn new(pool: PgPool) -> Self {
         Self {
-            pool,
+            kept: Kept::new(pool),
             limit: Mutex::new(FIRST),
         }
     }
@@ -41,7 +41,17 @@ impl Limited {
         call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
         let limit = *self.limit();
-        let result = within(&self.pool, limit, call).await;
+        let mut connection = self.kept.acquire().await?;
+        let result = if let Ok(result) = timeout(limit, call(&mut connection)).await {
+            if result.is_ok() {
+                self.kept.keep(connection);
+            }
+            result
+        } else {
+            // Given back, it would be waited for by whoever gets it next.
+            connection.close_on_drop();
+            Err(out_of_time(limit))
+        };
         *self.limit() = next(limit, &result);
         result
     }

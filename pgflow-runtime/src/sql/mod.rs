@@ -15,6 +15,7 @@ pub(crate) mod fail;
 pub(crate) mod heartbeat;
 pub(crate) mod inspect;
 pub(crate) mod inspect_flow;
+mod kept;
 pub(crate) mod limit;
 pub(crate) mod maintenance;
 pub(crate) mod operations;
