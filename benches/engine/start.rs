@@ -1,12 +1,21 @@
 //! What starting a run costs.
 
-use serde::Serialize;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
-use pgflow::sqlx::PgPool;
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use pgflow::{
+    Client,
+    sqlx::{PgPool, types::Uuid},
+};
 
 use crate::{
     Result,
-    flows::{Data, Measured, Work},
+    flows::{Data, Measured, RunInput, Work},
     load::Load,
     options::Options,
     server::{Place, clean},
@@ -18,23 +27,29 @@ const RUNS: usize = 2_000;
 /// Runs that each session starts before.
 const WARM_UP: usize = 20;
 
+/// Runs that a batch starts in one call.
+const BATCH: usize = 100;
+
 /// How many connections start runs at a time.
 pub(crate) const CONNECTIONS: [u32; 2] = [1, 10];
 
-/// How runs are started. A call that starts many at once belongs here, and into [`start_all`].
+/// How runs are started. Another way belongs here, and into [`start_all`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Way {
     /// `Client::start`, a call for each run.
     Single,
+    /// `Client::start_many`, a call for each hundred.
+    Batch,
 }
 
 impl Way {
-    pub(crate) const ALL: &[Self] = &[Self::Single];
+    pub(crate) const ALL: &[Self] = &[Self::Single, Self::Batch];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Single => "single",
+            Self::Batch => "batch",
         }
     }
 }
@@ -80,9 +95,42 @@ pub(crate) async fn start<F: Measured>(
 async fn start_all<F: Measured>(pool: &PgPool, way: Way, runs: usize, data: &Data) -> Result<()> {
     let ids = match way {
         Way::Single => start_runs::<F>(pool, runs, 1, data).await?,
+        Way::Batch => start_batches::<F>(pool, runs, data).await?,
     };
     if ids.len() != runs {
         return Err(format!("{} runs were started, and not {runs}", ids.len()).into());
     }
     Ok(())
+}
+
+/// Starts runs over all connections of the pool, a batch as soon as one before it was started; returns their ids.
+async fn start_batches<F: Measured>(pool: &PgPool, runs: usize, data: &Data) -> Result<Vec<Uuid>> {
+    let inputs: Vec<F::Input> = (0..BATCH).map(|_| F::Input::make(data, 1)).collect();
+    let inputs = Arc::new(inputs);
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut callers = JoinSet::new();
+    for _ in 0..pool.options().get_max_connections() {
+        let (client, inputs, next) = (
+            Client::new(pool.clone()),
+            Arc::clone(&inputs),
+            Arc::clone(&next),
+        );
+        callers.spawn(async move {
+            let mut ids = Vec::new();
+            loop {
+                let done = next.fetch_add(BATCH, Ordering::Relaxed);
+                let size = runs.saturating_sub(done).min(BATCH);
+                if size == 0 {
+                    return Result::Ok(ids);
+                }
+                let handles = client.start_many::<F>(&inputs[..size]).await?;
+                ids.extend(handles.iter().map(pgflow::RunHandle::run_id));
+            }
+        });
+    }
+    let mut ids = Vec::new();
+    while let Some(started) = callers.join_next().await {
+        ids.extend(started??);
+    }
+    Ok(ids)
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::support::TestDb;
 
-struct Hello;
+pub(super) struct Hello;
 
 #[flow(input = String)]
 impl Hello {
@@ -19,7 +19,7 @@ impl Hello {
 }
 
 /// A database that knows the flow; nobody works on it.
-async fn defined() -> TestDb {
+pub(super) async fn defined() -> TestDb {
     let database = TestDb::new().await;
     let worker = FlowWorker::<Hello>::new()
         .start(&database.pool)
@@ -29,7 +29,7 @@ async fn defined() -> TestDb {
     database
 }
 
-async fn runs(pool: &PgPool) -> i64 {
+pub(super) async fn runs(pool: &PgPool) -> i64 {
     sqlx::query_scalar("select count(*) from pgflow.runs")
         .fetch_one(pool)
         .await
@@ -94,8 +94,12 @@ async fn an_input_with_nul_is_refused_before_the_database_is_asked() {
     let client = Client::new(database.pool.clone());
     let error = client.start::<Hello>(&"a\0b".to_owned()).await.unwrap_err();
     assert!(
-        matches!(error, ClientError::UnstorableInput { .. }),
+        matches!(error, ClientError::UnstorableInput { index: None, .. }),
         "{error}"
+    );
+    assert_eq!(
+        error.to_string(),
+        "the input of flow `hello` can't be stored"
     );
     assert_eq!(runs(&database.pool).await, 0);
 }

@@ -33,9 +33,18 @@ async fn it_starts_runs_and_waits_for_them_and_does_nothing_else() {
         Err(RunError::Failed { step, .. }) => assert_eq!(step.as_deref(), Some("double")),
         other => panic!("{:?}", other.map(|output| output.sum)),
     }
+    // Many at once.
+    let handles = Client::new(pool.clone())
+        .start_many::<Orders>(&[vec![1], vec![2, 3]])
+        .await
+        .expect("runs can be started");
+    for (handle, sum) in handles.into_iter().zip([(1, 2), (2, 10)]) {
+        let output = handle.wait().timeout(DEADLINE).await.expect("it completes");
+        assert_eq!(output.sum, sum);
+    }
     worker.stop().await.expect("the worker stops");
 
-    assert_eq!(callable(&pool).await, ["start_flow"]);
+    assert_eq!(callable(&pool).await, ["start_flow", "start_flows"]);
     assert_writes_nothing(&pool).await;
     assert_eq!(
         refused(&pool, "select from pgflow.step_tasks").await,

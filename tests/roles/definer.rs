@@ -89,7 +89,8 @@ async fn call_everything(session: &mut PgConnection) -> Uuid {
              select pgflow.worker_heartbeat('{worker}');
              select pgflow.worker_heartbeats(array['{worker}'::pg_catalog.uuid]);
              select pgflow.create_flow('g'); select pgflow.add_step('g', 'b');
-             select pgflow.start_flow_with_states('g', '{{}}')"
+             select pgflow.start_flow_with_states('g', '{{}}');
+             select pgflow.start_flows('g', array['{{}}', '1']::pg_catalog.jsonb[], array[null, null]::pg_catalog.uuid[])"
         ),
     )
     .await;

@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;
 use sqlx::{AssertSqlSafe, PgTransaction};
+use uuid::Uuid;
 
+use crate::sql::start_flows::{start_many, start_many_as, try_start_many};
 use crate::sql::stored::unchanged;
 use crate::support::TestDb;
 use crate::support::flows::{define, shape, start, step};
 use crate::support::invariants::assert_invariants;
-use crate::support::rows::raised;
+use crate::support::rows::{count, messages, raised};
 
 const LEVELS: [&str; 2] = ["repeatable read", "serializable"];
 
@@ -69,6 +71,69 @@ async fn a_run_does_not_start_without_a_step_that_was_added_meanwhile() {
         );
         starting.rollback().await.expect("given up");
         start(&db.pool, "orders", json!({})).await;
+        assert_invariants(&db.pool).await;
+    }
+}
+
+#[tokio::test]
+async fn many_runs_do_not_start_without_a_step_that_was_added_meanwhile() {
+    for level in LEVELS {
+        let db = TestDb::new().await;
+        define(&db.pool, "orders", &[step("a")]).await;
+        let mut starting = looking(&db.pool, level).await;
+        step("b").add(&db.pool, "orders").await.expect("added");
+        let inputs = [Some(json!(1)), Some(json!(2))];
+        let started = try_start_many(&mut *starting, "orders", &inputs, None).await;
+        assert_eq!(
+            raised(started),
+            "40001: could not serialize access due to concurrent update",
+            "{level}"
+        );
+        starting.rollback().await.expect("given up");
+        assert_eq!(count(&db.pool, "pgflow.runs").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_was_started_meanwhile_is_neither_missed_nor_started_again() {
+    for level in LEVELS {
+        let db = TestDb::new().await;
+        define(&db.pool, "orders", &[step("a")]).await;
+        let [before, meanwhile] = [Uuid::now_v7(), Uuid::now_v7()];
+        let known = [(before, json!(1))];
+        start_many_as(&db.pool, "orders", &known).await;
+        let mut starting = looking(&db.pool, level).await;
+        start_many_as(&db.pool, "orders", &[(meanwhile, json!(2))]).await;
+        // What the transaction does see.
+        let found = start_many_as(&mut *starting, "orders", &known).await;
+        assert_eq!(found, known);
+        let inputs = vec![Some(json!(3)); 3];
+        let ids = [None, Some(meanwhile), Some(before)];
+        let started = try_start_many(&mut *starting, "orders", &inputs, Some(&ids)).await;
+        assert_eq!(
+            raised(started),
+            "40001: could not serialize access due to concurrent update",
+            "{level}"
+        );
+        starting.rollback().await.expect("given up");
+        assert_eq!(count(&db.pool, "pgflow.runs").await, 2);
+        assert_invariants(&db.pool).await;
+    }
+}
+
+#[tokio::test]
+async fn many_runs_start_in_a_transaction_that_sees_one_state() {
+    for level in LEVELS {
+        let db = TestDb::new().await;
+        define(&db.pool, "orders", &[step("a"), step("each").map()]).await;
+        let mut starting = looking(&db.pool, level).await;
+        // Others start runs of the flow beside it.
+        start_many(&db.pool, "orders", vec![json!([1]); 10]).await;
+        start_many(&mut *starting, "orders", vec![json!([1]); 10]).await;
+        start_many(&db.pool, "orders", vec![json!([1]); 10]).await;
+        starting.commit().await.expect("nobody is in the way");
+        assert_eq!(count(&db.pool, "pgflow.step_tasks").await, 60, "{level}");
+        assert_eq!(messages(&db.pool, "orders").await.len(), 60);
         assert_invariants(&db.pool).await;
     }
 }

@@ -51,6 +51,7 @@ mod skips;
 mod start_delays;
 mod start_flow;
 mod start_flow_with_states;
+mod start_flows;
 mod start_ready_steps;
 mod start_tasks;
 mod step_queues;

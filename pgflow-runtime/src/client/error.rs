@@ -15,14 +15,17 @@ pub enum ClientError {
     #[error("the flow is unknown to the database: {0}")]
     UnknownFlow(Refusal),
     /// The input can't be stored as JSON.
-    #[error("the input of flow `{flow}` can't be stored")]
+    #[error("the input{} of flow `{flow}` can't be stored", index.map(|index| format!(" at index {index}")).unwrap_or_default())]
     UnstorableInput {
         /// The flow's slug.
         flow: &'static str,
+        /// Which of the inputs of the call, from 0; `None` where it takes only one.
+        index: Option<usize>,
         /// What is wrong with it.
         source: EncodeError,
     },
-    /// The flow does not take this input, such as one that is no array for a flow that maps over it.
+    /// The flow does not take this input, such as one that is no array for a flow that maps over it. Of many inputs, the text names the first such
+    /// one by its place, from 1.
     #[error("the flow does not take this input: {0}")]
     BadInput(Refusal),
     /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::ClientError;
 use crate::{
     flow::{Flow, encode},
-    sql::run::start_flow,
+    sql::run::{start_flow, start_flows},
 };
 
 /// Starts runs of a flow on a pool, a connection or inside a transaction of the caller's.
@@ -46,6 +46,39 @@ pub trait StartFlow: Flow {
     ) -> impl Future<Output = Result<Uuid, ClientError>> + Send {
         start::<Self>(executor, Some(run_id), input)
     }
+
+    /// Starts a run for each input and returns their ids, in the order of the inputs. See [`Client::start_many`](super::Client::start_many) for what
+    /// a call can take and what it does when an input is refused.
+    ///
+    /// ```no_run
+    /// # async fn example<Audit>(pool: sqlx::PgPool, inputs: Vec<Audit::Input>) -> Result<(), Box<dyn std::error::Error>>
+    /// # where Audit: pgflow_runtime::flow::Flow {
+    /// use pgflow_runtime::client::StartFlow;
+    ///
+    /// let mut transaction = pool.begin().await?;
+    /// for thousand in inputs.chunks(1000) {
+    ///     Audit::start_many(&mut *transaction, thousand).await?;
+    /// }
+    /// transaction.commit().await?; // all of them, or none
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn start_many<'c, E: PgExecutor<'c> + 'c>(
+        executor: E,
+        inputs: &[Self::Input],
+    ) -> impl Future<Output = Result<Vec<Uuid>, ClientError>> + Send {
+        start_many::<Self>(executor, None, inputs)
+    }
+
+    /// As [`start_many`](Self::start_many), under ids of the caller's choice; does nothing for those of runs that exist already.
+    fn start_many_with_ids<'c, E: PgExecutor<'c> + 'c>(
+        executor: E,
+        runs: &[(Uuid, Self::Input)],
+    ) -> impl Future<Output = Result<Vec<Uuid>, ClientError>> + Send {
+        let run_ids = runs.iter().map(|(run_id, _)| *run_id).collect();
+        let inputs = runs.iter().map(|(_, input)| input);
+        start_many::<Self>(executor, Some(run_ids), inputs)
+    }
 }
 
 impl<F: Flow> StartFlow for F {}
@@ -56,6 +89,30 @@ async fn start<F: Flow>(
     input: &F::Input,
 ) -> Result<Uuid, ClientError> {
     let flow = F::DEFINITION.slug;
-    let input = encode(input).map_err(|source| ClientError::UnstorableInput { flow, source })?;
+    let input = encode(input).map_err(|source| ClientError::UnstorableInput {
+        flow,
+        index: None,
+        source,
+    })?;
     Ok(start_flow(executor, flow, &input, run_id).await?)
+}
+
+async fn start_many<'i, F: Flow>(
+    executor: impl PgExecutor<'_>,
+    run_ids: Option<Vec<Uuid>>,
+    inputs: impl IntoIterator<Item = &'i F::Input>,
+) -> Result<Vec<Uuid>, ClientError> {
+    let flow = F::DEFINITION.slug;
+    let inputs = inputs.into_iter().enumerate().map(|(index, input)| {
+        encode(input).map_err(|source| ClientError::UnstorableInput {
+            flow,
+            index: Some(index),
+            source,
+        })
+    });
+    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    if inputs.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(start_flows(executor, flow, &inputs, run_ids.as_deref()).await?)
 }

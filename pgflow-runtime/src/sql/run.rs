@@ -27,6 +27,36 @@ pub(crate) async fn start_flow(
     .await?)
 }
 
+/// Starts a run for each input, all or none, and returns their ids in the order of the inputs; with the id of a run that exists, changes nothing.
+///
+/// `run_ids` has one for each input.
+///
+/// # Errors
+///
+/// As [`start_flow`]; `PF009` when another flow has one of the ids.
+pub(crate) async fn start_flows(
+    executor: impl PgExecutor<'_>,
+    flow_slug: &str,
+    inputs: &[Box<RawValue>],
+    run_ids: Option<&[Uuid]>,
+) -> Result<Vec<Uuid>, CallError> {
+    let inputs: Vec<_> = inputs.iter().map(Json).collect();
+    let expected = inputs.len();
+    let started: Vec<Uuid> = sqlx::query_scalar(
+        "select run_id from pgflow.start_flows(flow_slug => $1, inputs => $2, run_ids => $3)",
+    )
+    .bind(flow_slug)
+    .bind(inputs)
+    .bind(run_ids)
+    .fetch_all(executor)
+    .await?;
+    if started.len() < expected {
+        // One of the ids was that of a run that was being removed. Without its row, ids would be taken for those of other inputs.
+        return Err(sqlx::Error::RowNotFound.into());
+    }
+    Ok(started)
+}
+
 /// As much of a run as somebody who waits for its end needs.
 #[derive(Debug)]
 pub(crate) struct RunEnd {

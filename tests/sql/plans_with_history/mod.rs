@@ -10,6 +10,7 @@ use serde_json::json;
 use sqlx::{Connection, PgConnection, PgTransaction};
 use uuid::Uuid;
 
+use crate::sql::start_flows::start_many;
 use crate::support::TestDb;
 use crate::support::flows::{Claimed, claim, complete, fail, start, worker};
 use crate::support::invariants::assert_invariants;
@@ -112,6 +113,7 @@ impl<'a> Session<'a> {
         self.recovery(run_id).await;
         self.last_tasks(run_id).await;
         self.failing_run(failing).await;
+        self.many_starts().await;
     }
 
     /// Reports on ten claimed tasks of the map and the fragile step; all of the map are waiting or completed afterwards.
@@ -230,6 +232,19 @@ impl<'a> Session<'a> {
         // It counts the step's tasks; each has a row that is dead by now.
         self.explain_reading(2000, run_id, "each", "failed").await;
         self.explain(run_id, "last", "run_ended").await;
+    }
+
+    /// Runs that are started together, and undone: they would stand before those of the next time.
+    async fn many_starts(&mut self) {
+        let mut inputs = vec![json!([1, 2, 3]); 10];
+        inputs.resize(20, json!([]));
+        let start = async |tx: &mut PgTransaction<'_>| {
+            let mut undone = tx.begin().await.expect("a savepoint");
+            start_many(&mut *undone, "f", inputs).await;
+            undone.rollback().await.expect("undone");
+        };
+        self.reading("starting 20 runs of 70 tasks", 20 * 20, start)
+            .await;
     }
 
     /// Removes a batch of the oldest runs.

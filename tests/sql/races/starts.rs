@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use sqlx::postgres::PgExecutor;
 use uuid::Uuid;
 
+use crate::sql::start_flows::{start_many_as, try_start_many};
 use crate::support::TestDb;
 use crate::support::flows::{define, start, step};
 use crate::support::invariants::assert_invariants;
@@ -94,5 +95,64 @@ async fn a_run_that_starts_while_a_step_is_added_waits_and_has_it() {
     adding.commit().await.expect("committed");
     let id = starting.await.expect("answered");
     assert_eq!(run(&db.pool, id).await.remaining_steps, 2);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn two_batches_that_share_a_run_start_it_once() {
+    for is_kept in [true, false] {
+        let db = TestDb::new().await;
+        define(&db.pool, "orders", &[step("a"), step("each").map()]).await;
+        let [own, shared, other] = [Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7()];
+        let mut first = db.pool.begin().await.expect("a first session");
+        let runs = [(own, json!([1])), (shared, json!(["first"]))];
+        start_many_as(&mut *first, "orders", &runs).await;
+        let second = until_blocked(&db.pool, move |mut second| async move {
+            let runs = [(other, json!([2])), (shared, json!(["second"]))];
+            start_many_as(&mut *second, "orders", &runs).await
+        })
+        .await;
+        let (winner, runs) = if is_kept {
+            first.commit().await.expect("committed");
+            ("first", 3)
+        } else {
+            first.rollback().await.expect("undone");
+            ("second", 2)
+        };
+        let expected = [(other, json!([2])), (shared, json!([winner]))];
+        assert_eq!(second.await.expect("answered"), expected);
+        assert_eq!(count(&db.pool, "pgflow.runs").await, runs);
+        for table in ["pgflow.step_states", "pgflow.step_tasks"] {
+            assert_eq!(count(&db.pool, table).await, 2 * runs, "{table}");
+        }
+        assert_eq!(
+            i64::try_from(messages(&db.pool, "orders").await.len()),
+            Ok(2 * runs)
+        );
+        assert_invariants(&db.pool).await;
+    }
+}
+
+#[tokio::test]
+async fn an_id_that_another_flow_takes_meanwhile_refuses_the_whole_batch() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    define(&db.pool, "other", &[step("a")]).await;
+    let id = Uuid::now_v7();
+    let mut first = db.pool.begin().await.expect("a first session");
+    start_many_as(&mut *first, "other", &[(id, json!(1))]).await;
+    let second = until_blocked(&db.pool, move |mut second| async move {
+        let inputs = [Some(json!(1)), Some(json!(2)), Some(json!(3))];
+        let ids = [None, Some(id), None];
+        try_start_many(&mut *second, "orders", &inputs, Some(&ids)).await
+    })
+    .await;
+    first.commit().await.expect("committed");
+    assert_eq!(
+        raised(second.await.expect("answered")),
+        format!("PF009: run {id} belongs to flow \"other\", not to flow \"orders\"")
+    );
+    assert_eq!(count(&db.pool, "pgflow.runs").await, 1);
+    assert!(messages(&db.pool, "orders").await.is_empty());
     assert_invariants(&db.pool).await;
 }
