@@ -3,7 +3,7 @@
 -- Sink: realtime.send where that function exists; else pg_notify on channel pgflow with ids only.
 -- `event_types`, `run_ids` and `step_slugs` run in parallel; a run event has no step slug.
 -- Locks: none (a notification takes a database-wide lock when the transaction commits).
--- Callers: start_flow, _start_ready_steps, _settle_steps, _finish_runs, _fail_run.
+-- Callers: start_flows, _queue_tasks, _settle_steps, _fail_run.
 create or replace function pgflow._emit_events(event_types text[], run_ids uuid[], step_slugs text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

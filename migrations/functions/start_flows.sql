@@ -3,7 +3,7 @@
 -- Returns the runs in the order of the inputs.
 -- Raises PF001 (unknown flow), PF005 (no input, or not the array that a root map needs), PF009 (arrays of different lengths; a run_id that
 -- another flow uses).
--- Locks: the flow (shared), its row (shared), the new runs. Callers: clients, start_flow.
+-- Locks: the flow (shared), its row (shared), runs that exist (shared), the new runs. Callers: clients, start_flow.
 create or replace function pgflow.start_flows(flow_slug text, inputs jsonb[], run_ids uuid[] default null) returns setof pgflow.runs
 language plpgsql
 security definer
@@ -49,10 +49,10 @@ begin
 
     select array_agg(coalesce(u.run_id, pgflow._new_run_id()) order by u.n) into v_run_ids
     from unnest(start_flows.inputs, start_flows.run_ids) with ordinality as u (input, run_id, n);
-    -- What exists already is left out before its input is looked at.
+    -- What exists already is left out before its input is looked at, and stays until it is returned.
     select array_agg(u.n order by u.n) into v_new
     from unnest(v_run_ids) with ordinality as u (run_id, n)
-    left join lateral (select k.run_id from pgflow.runs k where k.run_id = u.run_id limit 1) r on true
+    left join lateral (select k.run_id from pgflow.runs k where k.run_id = u.run_id limit 1 for key share) r on true
     where r.run_id is null;
 
     select u.n, jsonb_typeof(u.input) as type into v_problem
@@ -78,7 +78,8 @@ begin
         select u.run_id, v_flow, u.input, v_steps
         from unnest(v_run_ids, start_flows.inputs) with ordinality as u (run_id, input, n)
         where u.n = any (v_new)
-        order by u.n
+        -- Whoever starts the same runs at once waits for them in the same order.
+        order by u.run_id, u.n
         on conflict (run_id) do nothing
         returning run_id
     )

@@ -156,3 +156,31 @@ async fn an_id_that_another_flow_takes_meanwhile_refuses_the_whole_batch() {
     assert!(messages(&db.pool, "orders").await.is_empty());
     assert_invariants(&db.pool).await;
 }
+
+/// As two callers that repeat the same calls: whoever comes first, neither is refused.
+#[tokio::test]
+async fn batches_that_name_the_same_runs_in_any_order_wait_and_never_deadlock() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let mut ids = [Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7()];
+    ids.sort();
+    // Holds both up in the middle of their work.
+    let mut holding = db.pool.begin().await.expect("a first session");
+    start_many_as(&mut *holding, "orders", &[(ids[1], json!(0))]).await;
+    let mut calls = Vec::new();
+    for order in [[0, 1, 2], [2, 1, 0]] {
+        let runs = order.map(|n| (ids[n], json!(n)));
+        let call = until_blocked(&db.pool, move |mut session| async move {
+            start_many_as(&mut *session, "orders", &runs).await
+        });
+        calls.push((order, call.await));
+    }
+    holding.rollback().await.expect("undone");
+    for (order, call) in calls {
+        let expected = order.map(|n| (ids[n], json!(n)));
+        assert_eq!(call.await.expect("answered"), expected);
+    }
+    assert_eq!(count(&db.pool, "pgflow.step_tasks").await, 3);
+    assert_eq!(messages(&db.pool, "orders").await.len(), 3);
+    assert_invariants(&db.pool).await;
+}
