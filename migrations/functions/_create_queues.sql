@@ -26,9 +26,10 @@ begin
                 hint = 'A flow never adopts a queue that it did not create. Choose another slug, or drop the queue if nobody uses it.';
         end if;
         insert into pgflow.wakeups (queue_name) values (v_queue) on conflict (queue_name) do nothing;
-        -- A queue swings between empty and full: vacuum and fresh statistics after a thousand changes, however large it once was.
+        -- A queue swings between empty and full: vacuum and fresh statistics after a thousand changes, however large it once was. A message is
+        -- hidden at least once, which has room on its page.
         execute format(
-            'alter table pgmq.%I set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+            'alter table pgmq.%I set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
                 autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000)',
             'q_' || v_queue
         );

@@ -5,6 +5,7 @@
 create or replace function pgflow._drain_flow(flow_slug text) returns jsonb
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -14,15 +15,17 @@ begin
         select coalesce(jsonb_agg(
             jsonb_build_object(
                 'worker_id', w.worker_id, 'function_name', w.function_name, 'step_slug', w.step_slug, 'last_heartbeat_at', w.last_heartbeat_at,
-                'started_tasks', (
-                    select count(*)
-                    from pgflow.step_tasks t
-                    where t.status = 'started' and t.flow_slug = w.flow_slug and t.last_worker_id = w.worker_id
-                )
+                'started_tasks', coalesce(t.started_tasks, 0)
             )
             order by w.started_at, w.worker_id
         ), '[]')
         from pgflow.live_workers w
+        left join (
+            select k.last_worker_id, count(*) as started_tasks
+            from pgflow.started_tasks k
+            where k.flow_slug = _drain_flow.flow_slug
+            group by k.last_worker_id
+        ) t on t.last_worker_id = w.worker_id
         where w.flow_slug = _drain_flow.flow_slug
     );
 end

@@ -3,6 +3,7 @@
 -- `max_attempts` are the effective ones. `counted`: whether somebody has counted the read of the messages.
 -- Neither run nor step is locked: whatever ends them must take the lock of each active task first, so a task that is still queued under its lock
 -- belongs to a step that runs.
+-- What starts is written down in pgflow.claims, in the same transaction: recovery finds it there and nowhere else.
 -- Locks: queue rows that the caller's task locks stand for. Callers: claim_tasks, start_tasks.
 create or replace function pgflow._start_claimed(
     worker_id uuid, queue_name text, run_ids uuid[], step_slugs text[], task_indexes int[], message_ids bigint[],
@@ -38,6 +39,12 @@ begin
             hint = 'Messages of queued tasks were removed from the queue. Nothing was claimed.';
     end if;
 
+    -- At the shortest deadline that any task can have.
+    insert into pgflow.claims (worker_id, claimed_at, look_at, run_ids, step_slugs, task_indexes)
+    values (
+        _start_claimed.worker_id, v_now, v_now + interval '30 seconds',
+        _start_claimed.run_ids, _start_claimed.step_slugs, _start_claimed.task_indexes
+    );
     select w.flow_input_steps into v_flow_input_steps from pgflow.workers w where w.worker_id = _start_claimed.worker_id;
 
     -- Each row is looked up by itself: see _advance_runs.

@@ -2,7 +2,7 @@
 -- messages. Its running workers are marked deprecated, so that they stop by themselves. Returns how many runs were removed.
 -- Only the exact slug will do. A queue that somebody has dropped already is no obstacle; one that another flow uses stays.
 -- Raises PF001 (no flow has exactly this slug).
--- Locks: definitions, the flow, workers, runs, tasks, step states, and at last the queues' tables and the flow's row.
+-- Locks: definitions, the flow, workers, runs, claims, tasks, step states, and at last the queues' tables and the flow's row.
 -- Callers: operators, ensure_flow_compiled.
 create or replace function pgflow.delete_flow_and_data(flow_slug text) returns bigint
 language plpgsql
@@ -31,6 +31,13 @@ begin
     perform from (
         select from pgflow.runs r where r.flow_slug = v_flow order by r.run_id for update
     ) locked;
+    -- Recovery would remove them too, once it finds none of their tasks.
+    delete from pgflow.claims c
+    where exists (
+        select
+        from unnest(c.run_ids) i (run_id)
+        cross join lateral (select from pgflow.runs r where r.run_id = i.run_id and r.flow_slug = v_flow limit 1) r
+    );
     delete from pgflow.step_tasks t using pgflow.runs r where r.flow_slug = v_flow and t.run_id = r.run_id;
     delete from pgflow.step_states s using pgflow.runs r where r.flow_slug = v_flow and s.run_id = r.run_id;
     delete from pgflow.runs r where r.flow_slug = v_flow;

@@ -35,7 +35,7 @@ begin
                 order by i.run_id, i.step_slug, i.task_index
             ) i
             -- Each row is looked up by itself, see _advance_runs; and only what seems to be this attempt is waited for. What it is like comes after the
-            -- look-up, which must not go by an index of started tasks.
+            -- look-up, which must go by the key.
             cross join lateral (
                 select k.status = 'started' and k.attempts_count = i.attempt and k.last_worker_id = release_tasks.worker_id as is_meant
                 from pgflow.step_tasks k

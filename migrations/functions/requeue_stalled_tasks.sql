@@ -2,7 +2,10 @@
 -- again and visible at once, at most 3 times; after that, or when its message is gone, the task is out of attempts and its step's
 -- when_exhausted decides, so no run hangs for ever. Returns how many were queued again. One call at a time does the work, the others
 -- return 0 at once; a call takes at most 1,000 tasks. A task that can't be ended is warned about, and does not keep the others.
--- Locks: advisory (0x7067666c, 2) and runs, step states, tasks, skipping what somebody else holds; queue rows. Callers: workers, pg_cron.
+-- Started tasks are found through pgflow.claims, of which a call looks at those that are due, oldest first: at most 10,000, and no further one once
+-- 200,000 tasks are together. A claim goes when none of its tasks is started; before that never, since a task that is in no claim is never recovered.
+-- What starts a task again comes with a claim of its own, so it matters only that the tasks are looked at no earlier than the claims are read.
+-- Locks: advisory (0x7067666c, 2) and claims, runs, step states, tasks, skipping what somebody else holds; queue rows. Callers: workers, pg_cron.
 create or replace function pgflow.requeue_stalled_tasks() returns int
 language plpgsql
 security definer
@@ -11,6 +14,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
+    v_claims bigint[];
     v_run_ids uuid[];
     v_slugs text[];
     v_indexes int[];
@@ -27,6 +31,60 @@ begin
         return 0;
     end if;
 
+    select array_agg(x.claim_id) into v_claims
+    from (
+        select d.claim_id, sum(d.tasks) over (order by d.look_at, d.claim_id rows unbounded preceding) - d.tasks as tasks_before
+        from (
+            select c.claim_id, c.look_at, cardinality(c.run_ids) as tasks
+            from pgflow.claims c
+            where c.look_at <= now()
+            order by c.look_at
+            limit 10000
+            for update skip locked
+        ) d
+    ) x
+    where x.tasks_before < 200000;
+    if v_claims is null then
+        return 0;
+    end if;
+    delete from pgflow.claims c
+    where c.claim_id = any (v_claims)
+        and not exists (
+            select
+            from unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
+            cross join lateral (
+                select
+                from pgflow.step_tasks k
+                where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index and k.status = 'started'
+                limit 1
+            ) t
+        );
+    get diagnostics v_count = row_count;
+    if v_count = cardinality(v_claims) then
+        return 0;
+    end if;
+    -- What is past its deadline and is not recovered by this call, whatever the reason, is looked at by the next, behind all that is due longer. A
+    -- timeout may be lowered at any time, so no look is put off for long.
+    update pgflow.claims c
+    set look_at = greatest(now(), least(now() + interval '15 seconds', (
+        select min(t.started_at + make_interval(secs => o.timeout + 30))
+        from unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
+        cross join lateral (
+            select u.flow_slug, u.started_at
+            from pgflow.step_tasks u
+            where u.run_id = i.run_id and u.step_slug = i.step_slug and u.task_index = i.task_index and u.status = 'started'
+            limit 1
+        ) t
+        cross join lateral (
+            select coalesce(d.opt_timeout, f.opt_timeout)::float8 as timeout
+            from pgflow.flows f
+            join pgflow.steps d on d.flow_slug = f.flow_slug
+            where f.flow_slug = t.flow_slug and d.step_slug = i.step_slug
+            limit 1
+        ) o
+    )))
+    where c.claim_id = any (v_claims);
+
     select
         array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.requeued_count),
         array_agg(x.queue_name), array_agg(x.message_id)
@@ -36,11 +94,18 @@ begin
         -- the tables were small, this reads all runs that ever were, at every call.
         select t.run_id, t.step_slug, t.task_index, t.requeued_count, t.queue_name, t.message_id
         from (
-            select k.*
-            from pgflow.step_tasks k
-            -- The shortest deadline that any task can have: what the index on started_at is searched for.
-            where k.status = 'started' and k.started_at < now() - interval '30 seconds'
-            order by k.started_at
+            -- A task that has started more than once may be in several claims.
+            select distinct t.flow_slug, t.run_id, t.step_slug, t.task_index, t.started_at
+            from pgflow.claims k
+            cross join lateral unnest(k.run_ids, k.step_slugs, k.task_indexes) as i (run_id, step_slug, task_index)
+            cross join lateral (
+                select u.flow_slug, u.run_id, u.step_slug, u.task_index, u.started_at
+                from pgflow.step_tasks u
+                where u.run_id = i.run_id and u.step_slug = i.step_slug and u.task_index = i.task_index and u.status = 'started'
+                limit 1
+            ) t
+            where k.claim_id = any (v_claims)
+            order by t.started_at, t.run_id, t.step_slug, t.task_index
         ) c
         cross join lateral (
             select coalesce(d.opt_timeout, f.opt_timeout)::float8 as timeout

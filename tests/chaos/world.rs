@@ -270,6 +270,7 @@ impl World {
             "update pgflow.step_tasks
              set queued_at = queued_at - interval '1 minute', started_at = started_at - interval '1 minute'
              where status = 'started' and started_at between clock_timestamp() - interval '1 minute' and clock_timestamp() - interval '4 seconds';
+             update pgflow.claims set look_at = look_at - interval '1 minute' where look_at > now();
              select pgflow.requeue_stalled_tasks()",
         )
         .execute(&self.server.pool)

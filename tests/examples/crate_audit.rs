@@ -95,7 +95,8 @@ async fn a_run_whose_process_was_killed_half_way_is_finished_by_the_next_one() {
 
     // The claims of the dead worker come back when their timeout and 30 s have passed: as if they had.
     sqlx::query(
-        "update pgflow.step_tasks
+        "with claimed as (update pgflow.claims set look_at = look_at - interval '10 minutes')
+         update pgflow.step_tasks
          set queued_at = queued_at - interval '10 minutes', started_at = started_at - interval '10 minutes'
          where status = 'started'",
     )

@@ -13,6 +13,7 @@ mod privileges;
 mod script;
 mod script_refusals;
 mod step_queues;
+mod throughput;
 mod workers;
 
 use std::error::Error;

@@ -16,7 +16,8 @@ pub(crate) const ONE_QUEUE: &str = "one";
 pub(crate) const ALL_QUEUES: &str = "all";
 
 /// What each case leaves behind, in an order that foreign keys allow.
-const REMOVED: [&str; 8] = [
+const REMOVED: [&str; 9] = [
+    "pgflow.claims",
     "pgflow.step_tasks",
     "pgflow.step_states",
     "pgflow.runs",

@@ -257,7 +257,14 @@ async fn age(
 ) -> sqlx::Result<Answer> {
     let to = Addresses::of(model, tasks.iter().copied());
     sqlx::query(
-        "update pgflow.step_tasks t
+        "with claimed as (
+             update pgflow.claims c set look_at = look_at - make_interval(secs => $4)
+             where exists (
+                 select from unnest(c.run_ids, c.step_slugs, c.task_indexes) i
+                 where i in (select x from unnest($1, $2, $3) x)
+             )
+         )
+         update pgflow.step_tasks t
          set queued_at = queued_at - make_interval(secs => $4), started_at = started_at - make_interval(secs => $4)
          from unnest($1, $2, $3) as x (run_id, step_slug, task_index)
          where t.run_id = x.run_id and t.step_slug = x.step_slug and t.task_index = x.task_index",

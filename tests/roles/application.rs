@@ -63,7 +63,7 @@ async fn it_starts_runs_and_waits_for_them_and_does_nothing_else() {
         ],
     )
     .await;
-    for view in ["worker_status", "live_workers"] {
+    for view in ["worker_status", "live_workers", "started_tasks"] {
         let read = refused(&pool, &format!("select from pgflow.{view}")).await;
         assert_eq!(read, format!("42501: permission denied for view {view}"));
     }

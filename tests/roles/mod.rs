@@ -153,11 +153,14 @@ async fn callable(pool: &PgPool) -> Vec<String> {
     .expect("functions can be listed")
 }
 
-/// The tables of schema pgflow, each with its first column.
+/// The tables of schema pgflow, each with its first column that a statement may set.
 async fn tables(pool: &PgPool) -> Vec<(String, String)> {
     sqlx::query_as(
         "select c.relname::text, a.attname::text
-         from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum = 1
+         from pg_class c
+         cross join lateral (
+             select k.attname from pg_attribute k where k.attrelid = c.oid and k.attnum > 0 and k.attidentity = '' order by k.attnum limit 1
+         ) a
          where c.relnamespace = 'pgflow'::regnamespace and c.relkind = 'r'
          order by c.relname collate \"C\"",
     )

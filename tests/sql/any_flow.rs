@@ -92,7 +92,8 @@ async fn report(pool: &PgPool, random: &mut Rng, served: &[Served], ending: Vec<
 /// Lets one task stall, or all that are started.
 async fn stall(pool: &PgPool, task: Option<&Claimed>) {
     let stalled = sqlx::query(
-        "update pgflow.step_tasks
+        "with claimed as (update pgflow.claims set look_at = look_at - interval '1 hour')
+         update pgflow.step_tasks
          set queued_at = queued_at - interval '1 hour', started_at = started_at - interval '1 hour'
          where status = 'started' and message_id = coalesce($1, message_id) and queue_name = coalesce($2, queue_name)",
     )

@@ -27,6 +27,7 @@ async fn known(pool: &PgPool) -> Vec<String> {
          union all select distinct 'runs of ' || flow_slug from pgflow.runs
          union all select distinct 'states of ' || flow_slug from pgflow.step_states
          union all select distinct 'tasks of ' || flow_slug from pgflow.step_tasks
+         union all select 'a claim of ' || coalesce(r.flow_slug, 'nobody') from pgflow.claims c left join pgflow.runs r on r.run_id = any (c.run_ids)
          union all select 'queue ' || queue_name from pgmq.meta
          union all select 'table ' || relname from pg_class
             where relnamespace = 'pgmq'::regnamespace and relkind = 'r' and relname ~ '^[qa]_'
@@ -43,7 +44,10 @@ async fn a_flow_goes_with_runs_of_every_status_definition_and_queue() {
     let steps = [step("a"), step("b").map().deps(&["a"])];
     define(&db.pool, "other", &steps).await;
     start(&db.pool, "other", json!({})).await;
+    let others = worker(&db.pool, "other").await;
+    claim(&db.pool, others, 1).await;
     let before = known(&db.pool).await;
+    assert!(before.contains(&"a claim of other".to_owned()));
 
     define(&db.pool, "Orders", &steps).await;
     let worker = worker(&db.pool, "Orders").await;

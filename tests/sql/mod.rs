@@ -24,6 +24,7 @@ mod explain_step;
 mod fail_task;
 mod fence_worker_functions;
 mod get_run_with_states;
+mod hot_updates;
 mod is_valid_slug;
 mod isolation;
 mod live_tuning;

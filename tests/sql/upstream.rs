@@ -58,7 +58,8 @@ async fn assert_that_it_stays_ended(pool: &PgPool, worker: Uuid, run_id: Uuid, h
     assert_eq!(everything(pool, "f").await, before);
 
     let aged = sqlx::query(
-        "update pgflow.step_tasks
+        "with claimed as (update pgflow.claims set look_at = look_at - interval '1 hour')
+         update pgflow.step_tasks
          set queued_at = queued_at - interval '1 hour', started_at = started_at - interval '1 hour'
          where run_id = $1 and started_at is not null and status not in ('queued', 'started')",
     )

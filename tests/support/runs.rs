@@ -270,10 +270,15 @@ pub(crate) async fn everything(pool: &PgPool, queue: &str) -> Vec<String> {
         .expect("the tables can be read")
 }
 
-/// Makes the tasks that a step of a run has started look as if they had started this many seconds earlier.
+/// Makes the tasks that a step of a run has started look as if they had started this many seconds earlier, and so their claims.
 pub(crate) async fn age(pool: &PgPool, run: Uuid, step: &str, seconds: i32) {
     let aged = sqlx::query(
-        "update pgflow.step_tasks
+        "with claimed as (
+             update pgflow.claims c
+             set claimed_at = claimed_at - make_interval(secs => $3), look_at = look_at - make_interval(secs => $3)
+             where exists (select from unnest(c.run_ids, c.step_slugs) as i (run_id, step_slug) where i.run_id = $1 and i.step_slug = $2)
+         )
+         update pgflow.step_tasks
          set queued_at = queued_at - make_interval(secs => $3), started_at = started_at - make_interval(secs => $3)
          where run_id = $1 and step_slug = $2 and started_at is not null",
     )
@@ -284,6 +289,14 @@ pub(crate) async fn age(pool: &PgPool, run: Uuid, step: &str, seconds: i32) {
     .await
     .expect("rows can be aged");
     assert_ne!(aged.rows_affected(), 0, "there are started tasks to age");
+}
+
+/// As if recovery had let every claim alone for as long as it does. Calls look at all of them then.
+pub(crate) async fn until_recovery_looks(pool: &PgPool) {
+    sqlx::query("update pgflow.claims set look_at = least(look_at, now())")
+        .execute(pool)
+        .await
+        .expect("claims can be changed");
 }
 
 /// Calls `requeue_stalled_tasks`; returns how many tasks it queued again.

@@ -158,5 +158,14 @@ begin
         when x.old_status = 'started' and x.new_status = 'queued' then x.new_attempts in (x.old_attempts, x.old_attempts - 1)
         else x.new_attempts = x.old_attempts
     end;
+
+    -- I9: each started task is in a claim: recovery finds it nowhere else.
+    return query
+    select 'I9', format('task %s[%s] of run %s is started, and in no claim', t.step_slug, t.task_index, t.run_id)
+    from pgflow.step_tasks t
+    where t.status = 'started' and not exists (
+        select from pgflow.claims c, unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
+        where i.run_id = t.run_id and i.step_slug = t.step_slug and i.task_index = t.task_index
+    );
 end
 $$;

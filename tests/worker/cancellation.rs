@@ -136,6 +136,7 @@ async fn a_handler_whose_task_was_given_to_another_attempt_is_told_to_stop_and_t
     // As if it had started long ago.
     case.sql(
         "update pgflow.step_tasks set queued_at = queued_at - interval '1 h', started_at = started_at - interval '1 h' where run_id = $run and status = 'started'; \
+         update pgflow.claims set look_at = look_at - interval '1 h'; \
          select pgflow.requeue_stalled_tasks()",
     )
     .await;

@@ -24,7 +24,7 @@ pub(crate) async fn clean(pool: &PgPool, flow_slug: &str, keep_ended: bool) -> R
 }
 
 async fn everything(pool: &PgPool, queues: &[String]) -> Result<()> {
-    let mut tables = "pgflow.step_tasks, pgflow.step_states, pgflow.runs".to_owned();
+    let mut tables = "pgflow.claims, pgflow.step_tasks, pgflow.step_states, pgflow.runs".to_owned();
     for queue in queues {
         let _ = write!(tables, ", pgmq.q_{queue}, pgmq.a_{queue}");
     }
@@ -58,6 +58,10 @@ async fn unfinished(pool: &PgPool, flow_slug: &str, queues: &[String]) -> Result
             .execute(&mut *transaction)
             .await?;
     }
+    sqlx::query("delete from pgflow.claims where run_ids && $1")
+        .bind(&runs)
+        .execute(&mut *transaction)
+        .await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -199,13 +199,14 @@ pub(crate) async fn drain_status(
     let query = format!(
         "select {WORKER}, tasks.overdue_at as tasks_overdue_at \
          from pgflow.worker_status worker \
-         cross join lateral ( \
-             select max(task.started_at + make_interval(secs => coalesce(step.opt_timeout, flow.opt_timeout)::float8 + 30)) as overdue_at \
-             from pgflow.step_tasks task \
+         left join ( \
+             select task.last_worker_id, \
+                 max(task.started_at + make_interval(secs => coalesce(step.opt_timeout, flow.opt_timeout)::float8 + 30)) as overdue_at \
+             from pgflow.started_tasks task \
              join pgflow.flows flow on flow.flow_slug = task.flow_slug \
              join pgflow.steps step on step.flow_slug = task.flow_slug and step.step_slug = task.step_slug \
-             where task.status = 'started' and task.last_worker_id = worker.worker_id \
-         ) tasks \
+             group by task.last_worker_id \
+         ) tasks on tasks.last_worker_id = worker.worker_id \
          where worker.function_name = any ($1) and (worker.state in ('running', 'draining') or worker.started_tasks > 0) \
          order by worker.function_name, worker.started_at, worker.worker_id"
     );

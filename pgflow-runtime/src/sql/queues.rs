@@ -36,13 +36,12 @@ pub(crate) async fn read_depths(
     Ok(depths)
 }
 
-/// The started tasks of each queue that has some; the index holds no others.
+/// The started tasks of each queue that has some.
 async fn count_running(connection: &mut PgConnection) -> Result<HashMap<String, i64>, CallError> {
-    let counts: Vec<(String, i64)> = sqlx::query_as(
-        "select queue_name, count(*) from pgflow.step_tasks where status = 'started' group by queue_name",
-    )
-    .fetch_all(connection)
-    .await?;
+    let counts: Vec<(String, i64)> =
+        sqlx::query_as("select queue_name, count(*) from pgflow.started_tasks group by queue_name")
+            .fetch_all(connection)
+            .await?;
     Ok(counts.into_iter().collect())
 }
 

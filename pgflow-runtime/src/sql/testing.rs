@@ -178,9 +178,11 @@ pub(crate) async fn live_workers(
     except_function: &str,
 ) -> Result<Vec<LiveWorker>, CallError> {
     let rows = sqlx::query(
-        "select w.worker_id, w.function_name, w.step_slug, w.last_heartbeat_at, \
-                (select count(*) from pgflow.step_tasks t where t.status = 'started' and t.last_worker_id = w.worker_id) as started_tasks \
+        "select w.worker_id, w.function_name, w.step_slug, w.last_heartbeat_at, coalesce(t.started_tasks, 0) as started_tasks \
          from pgflow.live_workers w \
+         left join ( \
+             select k.last_worker_id, count(*) as started_tasks from pgflow.started_tasks k group by k.last_worker_id \
+         ) t on t.last_worker_id = w.worker_id \
          where w.flow_slug = $1 and w.function_name <> $2 and w.deprecated_at is null \
          order by w.started_at, w.worker_id",
     )

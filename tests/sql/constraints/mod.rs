@@ -171,6 +171,16 @@ async fn a_status_that_contradicts_its_row_is_refused() {
             "update pgflow.step_tasks set started_at = queued_at - interval '1 hour' where step_slug = 'a'",
             "started_at_is_after_queued_at",
         ),
+        (
+            "insert into pgflow.claims (worker_id, claimed_at, look_at, run_ids, step_slugs, task_indexes)
+             values (gen_random_uuid(), now(), now(), '{}', '{}', '{}')",
+            "claim_names_tasks",
+        ),
+        (
+            "insert into pgflow.claims (worker_id, claimed_at, look_at, run_ids, step_slugs, task_indexes)
+             values (gen_random_uuid(), now(), now(), array[gen_random_uuid()], '{a}', '{0, 1}')",
+            "claim_names_tasks",
+        ),
     ])
     .await;
 }

@@ -59,7 +59,7 @@ async fn queues_are_tuned_as_those_of_plain_flows_are() {
     .expect("the catalog can be read");
     let names: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["q_orders__a", "q_orders__b", "q_plain"]);
-    assert_eq!(settings[0].1.len(), 4);
+    assert_eq!(settings[0].1.len(), 5);
     assert!(
         settings
             .iter()

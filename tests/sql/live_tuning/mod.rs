@@ -13,7 +13,7 @@ use crate::support::invariants::assert_invariants;
 use crate::support::rows::{messages, show_all};
 use crate::support::runs::{
     age, claim_all, database_with, fail_for_good, hidden_by, of_step, outline, requeue,
-    task_statuses,
+    task_statuses, until_recovery_looks,
 };
 
 /// Changes options of the one flow.
@@ -179,9 +179,11 @@ async fn a_started_task_is_recovered_by_the_timeout_of_the_moment() {
     tune_flow(&db.pool, "opt_timeout = 900").await;
     assert_eq!(requeue(&db.pool).await, 0, "both have time");
     tune(&db.pool, "own", "opt_timeout = 5").await;
+    until_recovery_looks(&db.pool).await;
     assert_eq!(requeue(&db.pool).await, 1);
     assert_eq!(task_statuses(&db.pool, run_id, "own").await, "queued");
     tune_flow(&db.pool, "opt_timeout = 5").await;
+    until_recovery_looks(&db.pool).await;
     assert_eq!(requeue(&db.pool).await, 1);
     assert_eq!(task_statuses(&db.pool, run_id, "flows").await, "queued");
     assert_invariants(&db.pool).await;

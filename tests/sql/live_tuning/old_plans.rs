@@ -13,7 +13,7 @@ use crate::support::flows::{
 };
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{messages, show_all};
-use crate::support::runs::{age, hidden_by, outline, requeue};
+use crate::support::runs::{age, hidden_by, outline, requeue, until_recovery_looks};
 
 /// A session that has started, claimed, failed and completed often enough for its plans to be generic ones.
 struct Veteran {
@@ -86,6 +86,7 @@ async fn a_session_with_old_plans_sees_each_change() {
     age(&pool, run_id, "a", 100).await;
     assert_eq!(requeue(&mut v.session).await, 0);
     tune(&pool, "a", "opt_timeout = 10").await;
+    until_recovery_looks(&pool).await;
     assert_eq!(requeue(&mut v.session).await, 1);
 
     let task = v.claim().await;

@@ -31,12 +31,14 @@ enum Call {
 }
 
 /// Each index, with what it is for.
-const INDEXES: [(&str, For); 22] = [
+const INDEXES: [(&str, For); 23] = [
+    ("claims_pkey", For::Call(Call::Recover)),
     ("deps_pkey", For::Call(Call::Complete)),
     (
         "flows_pkey",
         For::Query("select pgflow.start_flow('f', '[]')"),
     ),
+    ("idx_claims_look_at", For::Call(Call::Recover)),
     ("idx_deps_by_flow_step", For::Call(Call::Complete)),
     // Queue names ignore case.
     (
@@ -50,7 +52,6 @@ const INDEXES: [(&str, For); 22] = [
     // `pgflow runs`
     ("idx_runs_started_at", For::Call(Call::ListRuns)),
     ("idx_step_tasks_message", For::Call(Call::Claim)),
-    ("idx_step_tasks_started", For::Call(Call::Recover)),
     (
         "idx_steps_slug_ignoring_case",
         For::Rule(

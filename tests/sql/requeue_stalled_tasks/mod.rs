@@ -1,5 +1,6 @@
-//! `requeue_stalled_tasks`: tasks whose worker died. `faults` has what must not stop it.
+//! `requeue_stalled_tasks`: tasks whose worker died. `faults` has what must not stop it, `claims` where it looks.
 
+mod claims;
 mod faults;
 
 use serde_json::json;

@@ -192,7 +192,8 @@ impl<F: Process> Case<F> {
         self.effects.hurry();
         run_sql(
             pool,
-            "update pgflow.step_tasks
+            "with claimed as (update pgflow.claims set look_at = look_at - interval '1 hour')
+             update pgflow.step_tasks
              set queued_at = queued_at - interval '1 hour', started_at = started_at - interval '1 hour'
              where status = 'started'",
         )

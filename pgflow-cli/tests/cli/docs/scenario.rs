@@ -86,6 +86,7 @@ update pgmq.q_ingest__describe set vt = clock_timestamp() - interval '75 seconds
 const STOPPED: &str = r"
 select pgflow.mark_worker_stopped('0198c0de-0000-7000-8000-0000000000b1');
 update pgflow.step_tasks set queued_at = now() - interval '1 hour', started_at = now() - interval '1 hour' where status = 'started';
+update pgflow.claims set look_at = look_at - interval '1 hour';
 ";
 
 const NEW_WORKERS: &str = r"

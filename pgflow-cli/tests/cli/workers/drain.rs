@@ -49,7 +49,8 @@ fn a_silent_worker_holds_it_up_no_longer_than_its_tasks_and_these_are_recovered(
     let mut drain = Running::start(&database, &drain);
     drain.sees_error("waiting for 1 worker: 1 lost; 1 started task, ");
     database.execute(
-        "update pgflow.step_tasks set queued_at = now() - interval '1 hour', started_at = now() - interval '1 hour'",
+        "update pgflow.step_tasks set queued_at = now() - interval '1 hour', started_at = now() - interval '1 hour';
+         update pgflow.claims set look_at = look_at - interval '1 hour'",
     );
     let (code, stdout, _) = drain.end();
     assert_eq!(
