@@ -5,6 +5,7 @@ set local lock_timeout = '10s';
 
 drop function if exists pgflow._settle_steps(uuid[], text[], text);
 drop function if exists pgflow._start_claimed(uuid, text, bigint[], boolean);
+drop function if exists pgflow.release_tasks(uuid, uuid[], text[], int[], int[]);
 
 -- One row per call that claimed tasks, with all that it started: what recovery looks through, instead of an index of started tasks. Every started
 -- task is in at least one; a claim goes when recovery finds that none of its tasks is started any more. No foreign keys: runs may be gone by then.

@@ -1,8 +1,12 @@
 -- Gives back tasks that a worker claimed and did not run: queued again, visible at once, the attempt not counted. Items whose attempt is not
 -- started by this worker any more are left alone; so are those whose message is gone, which recovery ends. Returns how many were given back.
+-- `starts`: when each attempt was started, as its claim said. With it a call may be made again: an attempt that is given back isn't counted, so the next
+-- one of the same worker has the same number, and only its start tells it from the one before.
 -- Raises PF009 (arrays of different lengths).
 -- Locks: runs, tasks, queue rows. Callers: workers that stop.
-create or replace function pgflow.release_tasks(worker_id uuid, run_ids uuid[], step_slugs text[], task_indexes int[], attempts int[]) returns int
+create or replace function pgflow.release_tasks(
+    worker_id uuid, run_ids uuid[], step_slugs text[], task_indexes int[], attempts int[], starts timestamptz[] default null
+) returns int
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -17,6 +21,7 @@ declare
 begin
     if cardinality(run_ids) is distinct from cardinality(step_slugs) or cardinality(run_ids) is distinct from cardinality(task_indexes)
         or cardinality(run_ids) is distinct from cardinality(attempts)
+        or (starts is not null and cardinality(run_ids) is distinct from cardinality(starts))
     then
         raise exception 'release_tasks got arrays of different lengths' using errcode = 'PF009', hint = 'Pass one element of each array for each task.';
     end if;
@@ -30,14 +35,16 @@ begin
             select t.*
             from (
                 select distinct i.*
-                from unnest(release_tasks.run_ids, release_tasks.step_slugs, release_tasks.task_indexes, release_tasks.attempts)
-                    as i (run_id, step_slug, task_index, attempt)
+                from unnest(
+                    release_tasks.run_ids, release_tasks.step_slugs, release_tasks.task_indexes, release_tasks.attempts, release_tasks.starts
+                ) as i (run_id, step_slug, task_index, attempt, started_at)
                 order by i.run_id, i.step_slug, i.task_index
             ) i
             -- Each row is looked up by itself, see _advance_runs; and only what seems to be this attempt is waited for. What it is like comes after the
             -- look-up, which must go by the key.
             cross join lateral (
-                select k.status = 'started' and k.attempts_count = i.attempt and k.last_worker_id = release_tasks.worker_id as is_meant
+                select k.status = 'started' and k.attempts_count = i.attempt and k.last_worker_id = release_tasks.worker_id
+                    and (i.started_at is null or k.started_at = i.started_at) as is_meant
                 from pgflow.step_tasks k
                 where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index
                 limit 1
@@ -50,6 +57,7 @@ begin
                 for no key update
             ) t
             where t.status = 'started' and t.attempts_count = i.attempt and t.last_worker_id = release_tasks.worker_id
+                and (i.started_at is null or t.started_at = i.started_at)
         ) x
         group by x.queue_name
         order by x.queue_name

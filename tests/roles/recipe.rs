@@ -156,7 +156,7 @@ async fn a_function_that_an_upgrade_made_anew_is_closed_until_the_recipe_is_run_
     // As a numbered file does when a function's signature changes.
     run(
         &installed.owner,
-        "drop function pgflow.release_tasks(uuid, uuid[], text[], int[], int[])",
+        "drop function pgflow.release_tasks(uuid, uuid[], text[], int[], int[], timestamptz[])",
     )
     .await;
     let report = Migrator::new().run(&installed.owner).await;

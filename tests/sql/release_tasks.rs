@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;
+use sqlx::types::chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::support::TestDb;
@@ -53,6 +54,33 @@ async fn a_released_task_waits_again_at_once_and_its_attempt_is_not_counted() {
     let again = claim_one(&db.pool, next).await;
     assert_eq!((again.attempt, again.read_count), (1, 2));
     assert_eq!(again.message_id, claimed.message_id);
+    assert_eq!(complete(&db.pool, &again, json!(1)).await, "completed");
+    assert_invariants(&db.pool).await;
+}
+
+/// A call whose answer was lost is made again, and by then the same worker may run the task under the same number.
+#[tokio::test]
+async fn a_release_that_is_made_again_never_takes_the_next_start_of_the_same_worker() {
+    const RELEASE: &str = "select pgflow.release_tasks(worker_id => $1, run_ids => array[$2], step_slugs => '{a}', task_indexes => '{0}',
+         attempts => '{1}', starts => array[$3])";
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let id = start(&db.pool, "orders", json!({})).await;
+    let worker = worker(&db.pool, "orders").await;
+    let release = async |started_at: DateTime<Utc>| -> i32 {
+        sqlx::query_scalar(RELEASE)
+            .bind(worker)
+            .bind(id)
+            .bind(started_at)
+            .fetch_one(&db.pool)
+            .await
+            .expect("released")
+    };
+    let first = claim_one(&db.pool, worker).await.started_at;
+    assert_eq!(release(first).await, 1);
+    let again = claim_one(&db.pool, worker).await;
+    assert_eq!(again.attempt, 1);
+    assert_eq!(release(first).await, 0, "that start was given back before");
     assert_eq!(complete(&db.pool, &again, json!(1)).await, "completed");
     assert_invariants(&db.pool).await;
 }
@@ -158,6 +186,7 @@ async fn arrays_of_different_lengths_are_refused_and_nothing_is_nothing() {
         "select pgflow.release_tasks($1, array[gen_random_uuid()], array['a'], '{}', array[1])",
         "select pgflow.release_tasks($1, array[gen_random_uuid()], array['a'], array[0], '{}')",
         "select pgflow.release_tasks($1, array[gen_random_uuid()], null, array[0], array[1])",
+        "select pgflow.release_tasks($1, array[gen_random_uuid()], array['a'], array[0], array[1], '{}')",
     ] {
         assert_eq!(
             raised(sqlx::query(call).bind(worker).execute(&db.pool).await),

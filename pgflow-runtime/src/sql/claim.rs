@@ -30,6 +30,8 @@ pub(crate) struct ClaimedTask {
     pub(crate) message_id: i64,
     pub(crate) read_count: i32,
     pub(crate) enqueued_at: DateTime<Utc>,
+    /// Tells this start from one under the same number; not known of tasks that the worker took itself.
+    pub(crate) started_at: Option<DateTime<Utc>>,
     pub(crate) input: Box<RawValue>,
     pub(crate) flow_input: Option<Box<RawValue>>,
 }
@@ -58,7 +60,7 @@ pub(crate) async fn claim_tasks(
 ) -> Result<Claim, CallError> {
     let rows = sqlx::query(
         "select outcome, run_id, step_slug, task_index, attempt, max_attempts, timeout, message_id, \
-                read_count, enqueued_at, input, flow_input, queue_name, reason \
+                read_count, enqueued_at, started_at, input, flow_input, queue_name, reason \
          from pgflow.claim_tasks(worker_id => $1, max_tasks => $2)",
     )
     .bind(worker_id)
@@ -94,6 +96,7 @@ fn claimed(row: &PgRow) -> Result<ClaimedTask, sqlx::Error> {
         message_id: row.try_get("message_id")?,
         read_count: row.try_get("read_count")?,
         enqueued_at: row.try_get("enqueued_at")?,
+        started_at: row.try_get("started_at")?,
         input: row.try_get::<RawJson, _>("input")?.0,
         flow_input: row
             .try_get::<Option<RawJson>, _>("flow_input")?

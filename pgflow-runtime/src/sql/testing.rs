@@ -112,6 +112,7 @@ fn started(
             .get(&message_id)
             .copied()
             .ok_or(sqlx::Error::RowNotFound)?,
+        started_at: None,
         input: row.try_get::<RawJson, _>("input")?.0,
         flow_input: row
             .try_get::<Option<RawJson>, _>("flow_input")?

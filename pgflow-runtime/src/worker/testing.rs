@@ -110,6 +110,7 @@ pub(crate) fn claimed(attempt: i32) -> ClaimedTask {
         message_id: 1,
         read_count: 1,
         enqueued_at: Utc::now(),
+        started_at: None,
         input: output(),
         flow_input: None,
     }
