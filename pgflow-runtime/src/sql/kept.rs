@@ -16,6 +16,9 @@ use super::CallError;
 /// How long a connection waits for the next call.
 const KEEP: Duration = Duration::from_millis(20);
 
+/// How long a connection is kept from the pool, however closely the calls follow: only the pool knows when one has lived long enough.
+const LONGEST: Duration = Duration::from_secs(10);
+
 #[derive(Debug)]
 pub(crate) struct Kept {
     pool: PgPool,
@@ -26,6 +29,8 @@ pub(crate) struct Kept {
 struct Waiting {
     connection: Option<PoolConnection<Postgres>>,
     until: Option<Instant>,
+    /// When the pool gave it.
+    since: Option<Instant>,
     /// Somebody gives the connection back when its time has come.
     is_watched: bool,
 }
@@ -43,7 +48,11 @@ impl Kept {
         let kept = lock(&self.waiting).connection.take();
         match kept {
             Some(connection) if !self.pool.is_closed() => Ok(connection),
-            _ => Ok(self.pool.acquire().await?),
+            _ => {
+                let connection = self.pool.acquire().await?;
+                lock(&self.waiting).since = Some(Instant::now());
+                Ok(connection)
+            }
         }
     }
 
@@ -55,6 +64,9 @@ impl Kept {
             return;
         }
         let mut waiting = lock(&self.waiting);
+        if waiting.since.is_none_or(|since| since.elapsed() >= LONGEST) {
+            return;
+        }
         waiting.connection = Some(connection);
         waiting.until = Some(Instant::now() + KEEP);
         if !waiting.is_watched {

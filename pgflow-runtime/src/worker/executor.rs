@@ -1,16 +1,19 @@
 //! Runs attempts side by side, up to the worker's concurrency. Tasks that were claimed ahead wait for a slot, but not for long.
 
 use std::{
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Waker},
     time::Duration,
 };
 
+use futures_util::future::{MaybeDone, maybe_done};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-    task::{JoinError, JoinSet},
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc},
+    task::{JoinError, JoinSet, unconstrained},
     time::{Instant, timeout, timeout_at},
 };
 use tracing::{Instrument, error, warn};
@@ -25,7 +28,7 @@ use crate::sql::claim::ClaimedTask;
 /// How long a free slot waits for others.
 const GATHER: Duration = Duration::from_millis(2);
 /// How long a task that was claimed ahead waits for a slot before it is given back: others may have one.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 /// How long handlers that are dropped may take for that.
 const ABORT: Duration = Duration::from_millis(200);
 
@@ -115,13 +118,13 @@ impl Executor {
     pub(crate) fn start(&mut self, step_index: usize, task: ClaimedTask) {
         let span = attempt::span(&task);
         let shared = Arc::clone(&self.shared);
-        let slots = Arc::clone(&self.slots);
+        let place = line_up(Arc::clone(&self.slots));
         let pace = Arc::clone(&self.pace);
         let busy = self.busy.clone();
         let finished = self.finished.clone();
         let returned = self.returned.clone();
         let run = async move {
-            let Some(slot) = slot(&shared, slots, &pace).await else {
+            let Some(slot) = slot(&shared, place, &pace).await else {
                 give_back(&returned, task);
                 return;
             };
@@ -167,11 +170,28 @@ impl Executor {
     }
 }
 
-async fn slot(shared: &Shared, slots: Arc<Semaphore>, pace: &Pace) -> Option<OwnedSemaphorePermit> {
-    let slot = timeout(PATIENCE, slots.acquire_owned());
+/// A place in the line for a slot.
+type Place<F> = Pin<Box<MaybeDone<F>>>;
+
+/// Takes the next place in the line, before the task is spawned: spawned tasks begin in any order, and slots are for those first that came first.
+fn line_up(
+    slots: Arc<Semaphore>,
+) -> Place<impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send> {
+    // Unconstrained: a budget that is used up would leave it out of the line.
+    let mut place = Box::pin(maybe_done(unconstrained(slots.acquire_owned())));
+    let _ = place.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    place
+}
+
+async fn slot(
+    shared: &Shared,
+    mut place: Place<impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>>>,
+    pace: &Pace,
+) -> Option<OwnedSemaphorePermit> {
+    let slot = timeout(PATIENCE, place.as_mut());
     match shared.stop.unless_requested(slot).await? {
         // The semaphore is never closed.
-        Ok(slot) => slot.ok(),
+        Ok(()) => place.as_mut().take_output()?.ok(),
         Err(_elapsed) => {
             pace.waited_in_vain(PATIENCE);
             None

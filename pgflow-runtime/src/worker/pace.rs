@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use super::executor::PATIENCE;
+
 /// The most tasks that wait for a slot.
 const MOST_AHEAD: usize = 100;
 /// One in so many: the weight of a new measurement in the mean.
@@ -44,13 +46,13 @@ impl Pace {
         self.handler.raise(time);
     }
 
-    /// How many tasks `slots` handlers begin while one claim is under way.
+    /// How many tasks `slots` handlers begin while one claim is under way, and before they are given back.
     pub(crate) fn ahead(&self, slots: usize) -> usize {
         let (Some(handler), Some(claim)) = (self.handler.nanos(), self.claim.nanos()) else {
             return 0;
         };
         let slots = u64::try_from(slots).unwrap_or(u64::MAX);
-        let begun = slots.saturating_mul(claim) / handler.max(1);
+        let begun = slots.saturating_mul(claim.min(nanos(PATIENCE))) / handler.max(1);
         usize::try_from(begun).unwrap_or(usize::MAX).min(MOST_AHEAD)
     }
 }

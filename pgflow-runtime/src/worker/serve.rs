@@ -76,8 +76,8 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     });
     // Takes the executor: with it go the last senders, and the completer and the returner end when all is recorded.
     executor.drain(deadline).await;
-    flush(completer, deadline).await;
-    flush(returner, deadline).await;
+    // Side by side: a handler that blocks its thread keeps both from ending, and costs the grace only once.
+    tokio::join!(flush(completer, deadline), flush(returner, deadline));
     drop(draining);
     // Before the row says so: a worker that has stopped must not be found missing.
     drop(attendance);

@@ -170,3 +170,47 @@ async fn draining_lets_handlers_end_until_the_deadline() {
     assert_eq!(first.key.attempt, 100);
     assert!(play.finished.recv().await.is_none());
 }
+
+static ORDER: std::sync::Mutex<Vec<i32>> = std::sync::Mutex::new(Vec::new());
+
+const NOTE: Act = |attempt| {
+    Box::pin(async move {
+        ORDER.lock().unwrap().push(attempt);
+        tokio::time::sleep(Duration::from_micros(50)).await;
+        Ok(output())
+    })
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_slot_runs_tasks_in_the_order_of_the_queue() {
+    tokio::spawn(async {
+        let shared = shared(Some(NOTE), 1);
+        let (sender, mut finished) = mpsc::channel(100);
+        let (give_back, _returned) = mpsc::unbounded_channel();
+        let mut executor = Executor::new(shared, Busy::default(), sender, give_back);
+        for n in 1..=20 {
+            executor.start(0, claimed(n));
+        }
+        for _ in 0..20 {
+            finished.recv().await.expect("a result");
+        }
+    })
+    .await
+    .unwrap();
+    let order = ORDER.lock().unwrap().clone();
+    assert_eq!(order, (1..=20).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_is_claimed_ahead_than_patience_lets_begin() {
+    let pace = Pace::default();
+    pace.claim_took(Duration::from_millis(400));
+    pace.handler_took(Duration::from_millis(20));
+    for _ in 0..1000 {
+        // Each round: what can't begin in 50 ms is given back.
+        pace.waited_in_vain(PATIENCE);
+        pace.handler_took(Duration::from_millis(50));
+    }
+    // Four slots of 50 ms begin four tasks within the patience.
+    assert!(pace.ahead(4) <= 4, "{}", pace.ahead(4));
+}
