@@ -118,13 +118,13 @@ impl Executor {
     pub(crate) fn start(&mut self, step_index: usize, task: ClaimedTask) {
         let span = attempt::span(&task);
         let shared = Arc::clone(&self.shared);
-        let place = line_up(Arc::clone(&self.slots));
+        let turn = line_up(Arc::clone(&self.slots));
         let pace = Arc::clone(&self.pace);
         let busy = self.busy.clone();
         let finished = self.finished.clone();
         let returned = self.returned.clone();
         let run = async move {
-            let Some(slot) = slot(&shared, place, &pace).await else {
+            let Some(slot) = slot(&shared, turn, &pace).await else {
                 give_back(&returned, task);
                 return;
             };
@@ -171,27 +171,27 @@ impl Executor {
 }
 
 /// A place in the line for a slot.
-type Place<F> = Pin<Box<MaybeDone<F>>>;
+type Turn<F> = Pin<Box<MaybeDone<F>>>;
 
 /// Takes the next place in the line, before the task is spawned: spawned tasks begin in any order, and slots are for those first that came first.
 fn line_up(
     slots: Arc<Semaphore>,
-) -> Place<impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send> {
+) -> Turn<impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send> {
     // Unconstrained: a budget that is used up would leave it out of the line.
-    let mut place = Box::pin(maybe_done(unconstrained(slots.acquire_owned())));
-    let _ = place.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    place
+    let mut turn = Box::pin(maybe_done(unconstrained(slots.acquire_owned())));
+    let _ = turn.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    turn
 }
 
 async fn slot(
     shared: &Shared,
-    mut place: Place<impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>>>,
+    mut turn: Turn<impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>>>,
     pace: &Pace,
 ) -> Option<OwnedSemaphorePermit> {
-    let slot = timeout(PATIENCE, place.as_mut());
+    let slot = timeout(PATIENCE, turn.as_mut());
     match shared.stop.unless_requested(slot).await? {
         // The semaphore is never closed.
-        Ok(()) => place.as_mut().take_output()?.ok(),
+        Ok(()) => turn.as_mut().take_output()?.ok(),
         Err(_elapsed) => {
             pace.waited_in_vain(PATIENCE);
             None
