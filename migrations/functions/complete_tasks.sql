@@ -58,6 +58,23 @@ begin
     perform from (select distinct u as run_id from unnest(complete_tasks.run_ids) u order by u) i
     cross join lateral (select from pgflow.runs k where k.run_id = i.run_id limit 1 for no key update) locked;
 
+    if current_setting('transaction_isolation') <> 'read committed' then
+        -- What such a transaction sees may be older than these locks. A claim changes neither run nor step: it would go unseen, and its result be taken
+        -- for a stale one. Locking a row that changed since is refused (40001).
+        perform from (
+            select distinct i.run_id, i.step_slug, i.task_index
+            from unnest(complete_tasks.run_ids, complete_tasks.step_slugs, complete_tasks.task_indexes) as i (run_id, step_slug, task_index)
+            order by i.run_id, i.step_slug, i.task_index
+        ) i
+        cross join lateral (
+            select
+            from pgflow.step_tasks k
+            where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index
+            limit 1
+            for no key update
+        ) locked;
+    end if;
+
     select
         min(i.item) filter (where i.status is null),
         array_agg(i.item order by i.item) filter (where i.is_current),

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::sql::start_flows::{start_many, start_many_as, try_start_many};
 use crate::sql::stored::unchanged;
 use crate::support::TestDb;
-use crate::support::flows::{define, shape, start, step};
+use crate::support::flows::{claim_one, complete, define, shape, start, step, worker};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{count, messages, raised};
 
@@ -50,6 +50,32 @@ async fn definitions_are_neither_written_nor_compared() {
                 "{call}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn the_result_of_a_claim_that_is_not_seen_is_refused_and_never_dropped() {
+    for level in LEVELS {
+        let db = TestDb::new().await;
+        define(&db.pool, "orders", &[step("a")]).await;
+        start(&db.pool, "orders", json!({})).await;
+        let mut completing = looking(&db.pool, level).await;
+        let worker = worker(&db.pool, "orders").await;
+        let claimed = claim_one(&db.pool, worker).await;
+        let completed: sqlx::Result<String> = sqlx::query_scalar(
+            "select outcome from pgflow.complete_tasks(array[$1], '{a}', '{0}', '{1}', array['1'::jsonb])",
+        )
+        .bind(claimed.run_id)
+        .fetch_one(&mut *completing)
+        .await;
+        assert_eq!(
+            raised(completed),
+            "40001: could not serialize access due to concurrent update",
+            "{level}"
+        );
+        drop(completing);
+        assert_eq!(complete(&db.pool, &claimed, json!(1)).await, "completed");
+        assert_invariants(&db.pool).await;
     }
 }
 
