@@ -1,6 +1,6 @@
 -- An attempt failed. With attempts left (and `retryable`) the task is queued again after a delay: `retry_delay` seconds when
 -- given, else base_delay * 2^attempts. Otherwise, or when its message is gone and no worker could see a retry, its step's when_exhausted
--- decides. Returns the task's row as it is now.
+-- decides. Returns the task's row as it is now; it shows the delay.
 -- A late report (the run, step or task is no longer started, or another attempt is the current one) changes nothing.
 -- Raises PF003 (unknown task), PF009 (a retry_delay that is negative, not finite or too long).
 -- Locks: run, step state, task, queue row. Callers: workers, SQL users.
@@ -29,12 +29,13 @@ declare
     v_task pgflow.step_tasks;
     v_max_attempts int;
     v_base_delay int;
+    v_delay int;
     v_is_retried boolean := false;
     v_count int;
 begin
     -- Infinity and NaN are above every bound.
-    if retry_delay < 0 or retry_delay > 2147483647 then
-        raise exception 'retry_delay is % seconds; it must be between 0 and 2147483647', retry_delay using
+    if fail_task.retry_delay < 0 or fail_task.retry_delay > 2147483647 then
+        raise exception 'retry_delay is % seconds; it must be between 0 and 2147483647', fail_task.retry_delay using
             errcode = 'PF009',
             hint = 'Leave it out for the step''s own backoff.';
     end if;
@@ -68,17 +69,13 @@ begin
     where f.flow_slug = v_task.flow_slug and d.step_slug = v_slug;
 
     if coalesce(retryable, true) and v_task.attempts_count < v_max_attempts then
-        select count(*) into v_count
-        from pgflow.set_vt_batch(
-            v_task.queue_name,
-            array[v_task.message_id],
-            array[coalesce(ceil(retry_delay)::int, pgflow._retry_delay(v_base_delay, v_task.attempts_count))]
-        );
+        v_delay := coalesce(ceil(fail_task.retry_delay)::int, pgflow._retry_delay(v_base_delay, v_task.attempts_count));
+        select count(*) into v_count from pgflow.set_vt_batch(v_task.queue_name, array[v_task.message_id], array[v_delay]);
         v_is_retried := v_count = 1;
     end if;
     if v_is_retried then
         update pgflow.step_tasks t
-        set status = 'queued', started_at = null, error_message = fail_task.error_message
+        set status = 'queued', started_at = null, error_message = fail_task.error_message, retry_delay = v_delay
         where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = v_index;
     else
         perform pgflow._exhaust_task(

@@ -13,13 +13,27 @@ use crate::support::runs::{
     task_statuses, try_fail,
 };
 
-/// Fails an attempt; returns for how many seconds that hid its message.
+/// Fails an attempt; returns for how many seconds that hid its message, which the task's row must say as well.
 async fn delay(pool: &PgPool, task: &Claimed, failure: Failure<'_>) -> RangeInclusive<i64> {
-    hidden_by(pool, "f", task.message_id, async {
+    let hidden = hidden_by(pool, "f", task.message_id, async {
         let rows = try_fail(pool, task, failure).await;
         assert_eq!(rows.expect("accepted"), ["queued"]);
     })
-    .await
+    .await;
+    let shown = shown_delay(pool, task).await.map(i64::from);
+    assert!(
+        shown.is_some_and(|shown| hidden.contains(&shown)),
+        "hidden for {hidden:?} s, and the row says {shown:?}"
+    );
+    hidden
+}
+
+async fn shown_delay(pool: &PgPool, task: &Claimed) -> Option<i32> {
+    sqlx::query_scalar("select retry_delay from pgflow.step_tasks where message_id = $1")
+        .bind(task.message_id)
+        .fetch_one(pool)
+        .await
+        .expect("the task can be read")
 }
 
 #[tokio::test]
@@ -209,6 +223,7 @@ async fn a_given_delay_counts_for_nothing_when_no_attempt_is_left() {
     };
     let rows = try_fail(&db.pool, &claimed, failure).await;
     assert_eq!(rows.expect("accepted"), ["failed"]);
+    assert_eq!(shown_delay(&db.pool, &claimed).await, None);
     assert_eq!(run(&db.pool, run_id).await.status, "failed");
     assert_invariants(&db.pool).await;
 }
