@@ -12,15 +12,27 @@ as $$
 declare
     v_level text;
     v_event record;
-    v_topic text;
-    v_realtime boolean;
 begin
     -- `where`: callers forbid sequential scans, and a plan that can do no other is dear enough to be compiled (JIT).
     select i.event_level into v_level from pgflow.installation i where i.singleton;
     if v_level = 'off' or (v_level = 'runs' and not event_types && array['run:completed', 'run:failed']) then
         return;
     end if;
-    v_realtime := to_regprocedure('realtime.send(jsonb,text,text,boolean)') is not null;
+
+    if to_regprocedure('realtime.send(jsonb,text,text,boolean)') is null then
+        -- One statement for all, as the text that a jsonb would have: slugs need no escaping.
+        perform pg_notify('pgflow', concat(
+            '{"run_id": "', e.run_id, '"', ', "step_slug": "' || e.step_slug || '"', ', "event_type": "', e.event_type, '"}'
+        ))
+        from (
+            select u.event_type, u.run_id, u.step_slug
+            from unnest(_emit_events.event_types, _emit_events.run_ids, _emit_events.step_slugs)
+                with ordinality as u (event_type, run_id, step_slug, n)
+            where v_level = 'all' or u.event_type in ('run:completed', 'run:failed')
+            order by u.n
+        ) e;
+        return;
+    end if;
 
     for v_event in
         select e.event_type, e.run_id, e.step_slug
@@ -28,18 +40,11 @@ begin
         where v_level = 'all' or e.event_type in ('run:completed', 'run:failed')
         order by e.n
     loop
-        v_topic := 'pgflow:run:' || v_event.run_id;
-        if v_realtime then
-            execute 'select realtime.send($1, $2, $3, false)' using
-                pgflow._event_payload(v_event.event_type, v_event.run_id, v_event.step_slug),
-                case when v_event.step_slug is null then v_event.event_type
-                    else 'step:' || v_event.step_slug || ':' || split_part(v_event.event_type, ':', 2) end,
-                v_topic;
-        else
-            perform pg_notify('pgflow', jsonb_strip_nulls(jsonb_build_object(
-                'event_type', v_event.event_type, 'run_id', v_event.run_id, 'step_slug', v_event.step_slug
-            ))::text);
-        end if;
+        execute 'select realtime.send($1, $2, $3, false)' using
+            pgflow._event_payload(v_event.event_type, v_event.run_id, v_event.step_slug),
+            case when v_event.step_slug is null then v_event.event_type
+                else 'step:' || v_event.step_slug || ':' || split_part(v_event.event_type, ':', 2) end,
+            'pgflow:run:' || v_event.run_id;
     end loop;
 end
 $$;
