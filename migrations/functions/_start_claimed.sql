@@ -1,13 +1,14 @@
 -- Starts queued tasks that the caller has locked, and returns them with all that a handler needs. Visibility (effective timeout + 2 s) is part of the
--- claim: unless every message gets it, the whole claim fails with PF008 and nothing has changed. The arrays run in parallel; `timeouts` and
--- `max_attempts` are the effective ones. `counted`: whether somebody has counted the read of the messages.
+-- claim: unless every message gets it, the whole claim fails with PF008 and nothing has changed. The arrays run in parallel; `places` are where the
+-- locked rows lie (ctid), `timeouts` and `max_attempts` the effective ones. `flow_input_steps`: the worker's steps whose handlers also take the flow's
+-- input. `counted`: whether somebody has counted the read of the messages.
 -- Neither run nor step is locked: whatever ends them must take the lock of each active task first, so a task that is still queued under its lock
 -- belongs to a step that runs.
 -- What starts is written down in pgflow.claims, in the same transaction: recovery finds it there and nowhere else.
 -- Locks: queue rows that the caller's task locks stand for. Callers: claim_tasks, start_tasks.
 create or replace function pgflow._start_claimed(
-    worker_id uuid, queue_name text, run_ids uuid[], step_slugs text[], task_indexes int[], message_ids bigint[],
-    timeouts int[], max_attempts int[], counted boolean
+    worker_id uuid, queue_name text, flow_input_steps text[], run_ids uuid[], step_slugs text[], task_indexes int[], places tid[],
+    message_ids bigint[], timeouts int[], max_attempts int[], counted boolean
 ) returns table (
     flow_slug text, run_id uuid, step_slug text, task_index int, attempt int, max_attempts_allowed int, timeout int,
     message_id bigint, started_at timestamptz, input jsonb, flow_input jsonb
@@ -20,7 +21,7 @@ as $$
 declare
     v_tasks int := cardinality(_start_claimed.message_ids);
     v_now timestamptz := clock_timestamp();
-    v_flow_input_steps text[];
+    v_is_careful boolean := false;
     v_count int;
 begin
     v_count := pgflow._take_messages(
@@ -45,48 +46,62 @@ begin
         _start_claimed.worker_id, v_now, v_now + interval '30 seconds',
         _start_claimed.run_ids, _start_claimed.step_slugs, _start_claimed.task_indexes
     );
-    select w.flow_input_steps into v_flow_input_steps from pgflow.workers w where w.worker_id = _start_claimed.worker_id;
 
-    -- Each row is looked up by itself: see _advance_runs.
-    return query
-    with started as (
-        update pgflow.step_tasks t
-        set
-            status = 'started',
-            started_at = greatest(v_now, t.queued_at),
-            attempts_count = t.attempts_count + 1,
-            last_worker_id = _start_claimed.worker_id
-        from unnest(
-            _start_claimed.run_ids, _start_claimed.step_slugs, _start_claimed.task_indexes, _start_claimed.timeouts, _start_claimed.max_attempts
-        ) as x (run_id, step_slug, task_index, timeout, max_attempts)
-        cross join lateral (
-            select k.ctid
-            from pgflow.step_tasks k
-            where k.run_id = x.run_id and k.step_slug = x.step_slug and k.task_index = x.task_index and k.status = 'queued'
-            limit 1
-        ) k
-        where t.ctid = k.ctid
-        returning t.*, x.timeout, x.max_attempts
-    )
-    select
-        t.flow_slug, t.run_id, t.step_slug, t.task_index, t.attempts_count, t.max_attempts, t.timeout, t.message_id, t.started_at,
-        case
-            when d.step_type = 'map' then t.input
-            when d.deps_count = 0 then r.input
-            -- No handler takes the text for the object that it expects: the attempt fails.
-            else coalesce(
-                pgflow._dependency_outputs(t.flow_slug, t.run_id, t.step_slug),
-                '"the outputs of the dependencies are together larger than a JSON value can be"'
+    loop
+        begin
+            -- Each row is looked up by itself: see _advance_runs.
+            return query
+            with started as (
+                update pgflow.step_tasks t
+                set
+                    status = 'started',
+                    started_at = greatest(v_now, t.queued_at),
+                    attempts_count = t.attempts_count + 1,
+                    last_worker_id = _start_claimed.worker_id
+                from unnest(places, timeouts, max_attempts) as x (place, timeout, max_attempts)
+                where t.ctid = x.place and t.status = 'queued'
+                returning t.*, x.timeout, x.max_attempts
             )
-        end,
-        case when (d.step_type = 'map' or d.deps_count > 0) and t.step_slug = any (v_flow_input_steps) then r.input end
-    from started t
-    cross join lateral (
-        select k.step_type, k.deps_count from pgflow.steps k where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug limit 1
-    ) d
-    cross join lateral (select k.input from pgflow.runs k where k.run_id = t.run_id limit 1) r
-    order by t.message_id;
-    get diagnostics v_count = row_count;
+            select
+                t.flow_slug, t.run_id, t.step_slug, t.task_index, t.attempts_count, t.max_attempts, t.timeout, t.message_id, t.started_at,
+                case
+                    when d.step_type = 'map' then t.input
+                    when d.deps_count = 0 then r.input
+                    -- No handler takes the text for the object that it expects: the attempt fails.
+                    when v_is_careful then coalesce(
+                        pgflow._dependency_outputs(t.flow_slug, t.run_id, t.step_slug),
+                        '"the outputs of the dependencies are together larger than a JSON value can be"'
+                    )
+                    -- The same without a call, and without a subtransaction, for each task.
+                    else (
+                        select coalesce(jsonb_object_agg(e.dep_slug, p.output), '{}')
+                        from pgflow.deps e
+                        cross join lateral (
+                            select k.output
+                            from pgflow.step_states k
+                            where k.run_id = t.run_id and k.step_slug = e.dep_slug and k.status = 'completed'
+                            limit 1
+                        ) p
+                        where e.flow_slug = t.flow_slug and e.step_slug = t.step_slug
+                    )
+                end,
+                case when (d.step_type = 'map' or d.deps_count > 0) and t.step_slug = any (flow_input_steps) then r.input end
+            from started t
+            cross join lateral (
+                select k.step_type, k.deps_count from pgflow.steps k where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug limit 1
+            ) d
+            cross join lateral (select k.input from pgflow.runs k where k.run_id = t.run_id limit 1) r
+            order by t.message_id;
+            get diagnostics v_count = row_count;
+            exit;
+        exception when program_limit_exceeded then
+            -- Nothing was returned: the sort comes last. And nothing has started.
+            if v_is_careful then
+                raise;
+            end if;
+            v_is_careful := true;
+        end;
+    end loop;
     if v_count <> v_tasks then
         raise exception 'claiming % tasks changed % rows', v_tasks, v_count using errcode = 'PF012';
     end if;

@@ -22,6 +22,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_memoize = off
 as $$
 #variable_conflict use_column
 declare
@@ -36,6 +37,7 @@ declare
     v_run_ids uuid[];
     v_slugs text[];
     v_indexes int[];
+    v_places tid[];
     v_messages bigint[];
     v_timeouts int[];
     v_max_attempts int[];
@@ -84,13 +86,14 @@ begin
         array_agg(m.run_id order by m.n) filter (where m.class = 'queued'),
         array_agg(m.step_slug order by m.n) filter (where m.class = 'queued'),
         array_agg(m.task_index order by m.n) filter (where m.class = 'queued'),
+        array_agg(m.place order by m.n) filter (where m.class = 'queued'),
         array_agg(m.id order by m.n) filter (where m.class = 'queued'),
         array_agg(m.timeout order by m.n) filter (where m.class = 'queued'),
         array_agg(m.max_attempts order by m.n) filter (where m.class = 'queued')
-    into v_classes, v_deadlines, v_run_ids, v_slugs, v_indexes, v_messages, v_timeouts, v_max_attempts
+    into v_classes, v_deadlines, v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts
     from (
         select
-            m.id, m.n, t.run_id, t.step_slug, t.task_index, o.timeout, o.max_attempts,
+            m.id, m.n, t.run_id, t.step_slug, t.task_index, l.ctid as place, o.timeout, o.max_attempts,
             t.started_at + make_interval(secs => least(2147483617, o.timeout) + 30) as deadline,
             case
                 when t.run_id is null then 'unsupported: no task has this message'
@@ -105,7 +108,7 @@ begin
             end as class
         from unnest(v_ids, v_bodies) with ordinality as m (id, body, n)
         left join lateral (
-            select x.* from pgflow.step_tasks x where x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1 for no key update skip locked
+            select x.ctid, x.* from pgflow.step_tasks x where x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1 for no key update skip locked
         ) l on true
         -- Locked by somebody else, or not there.
         left join lateral (
@@ -177,7 +180,8 @@ begin
         t.message_id, c.read_count + 1, c.enqueued_at, t.started_at, t.input, t.flow_input,
         v_worker.queue_name, null::text
     from pgflow._start_claimed(
-        claim_tasks.worker_id, v_worker.queue_name, v_run_ids, v_slugs, v_indexes, v_messages, v_timeouts, v_max_attempts, counted => false
+        v_worker.worker_id, v_worker.queue_name, v_worker.flow_input_steps, v_run_ids, v_slugs, v_indexes, v_places, v_messages,
+        v_timeouts, v_max_attempts, counted => false
     ) t
     join unnest(v_ids, v_read_counts, v_enqueued) as c (id, read_count, enqueued_at) on c.id = t.message_id
     order by t.message_id;

@@ -15,6 +15,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_memoize = off
 as $$
 #variable_conflict use_column
 declare
@@ -27,6 +28,7 @@ declare
     v_run_ids uuid[];
     v_slugs text[];
     v_indexes int[];
+    v_places tid[];
     v_messages bigint[];
     v_timeouts int[];
     v_max_attempts int[];
@@ -77,11 +79,12 @@ begin
     end if;
     -- Each row is looked up by itself: see claim_tasks.
     select
-        array_agg(t.run_id), array_agg(t.step_slug), array_agg(t.task_index), array_agg(t.message_id), array_agg(o.timeout), array_agg(o.max_attempts)
-    into v_run_ids, v_slugs, v_indexes, v_messages, v_timeouts, v_max_attempts
+        array_agg(t.run_id), array_agg(t.step_slug), array_agg(t.task_index), array_agg(t.ctid), array_agg(t.message_id), array_agg(o.timeout),
+        array_agg(o.max_attempts)
+    into v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts
     from (select distinct u as id from unnest(msg_ids) u order by u) m
     cross join lateral (
-        select k.run_id, k.step_slug, k.task_index, k.message_id
+        select k.ctid, k.run_id, k.step_slug, k.task_index, k.message_id
         from pgflow.step_tasks k
         where k.queue_name = v_queue and k.message_id = m.id and k.flow_slug = v_flow and k.status = 'queued'
             and (v_step is null or k.step_slug = v_step)
@@ -105,7 +108,8 @@ begin
     return query
     select t.flow_slug, t.run_id, t.step_slug, t.input, t.message_id, t.task_index, t.flow_input, t.attempt, t.max_attempts_allowed, t.timeout
     from pgflow._start_claimed(
-        start_tasks.worker_id, v_queue, v_run_ids, v_slugs, v_indexes, v_messages, v_timeouts, v_max_attempts, counted => true
+        v_worker.worker_id, v_queue, v_worker.flow_input_steps, v_run_ids, v_slugs, v_indexes, v_places, v_messages,
+        v_timeouts, v_max_attempts, counted => true
     ) t;
 end
 $$;
