@@ -10,14 +10,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_memoize = off
 as $$
 #variable_conflict use_column
 declare
     v_flow text := start_flows.flow_slug;
     v_run_ids uuid[];
-    v_new bigint[];
+    v_is_new boolean[];
     v_started uuid[];
-    v_problem record;
+    v_bad bigint;
+    v_type text;
+    v_taken record;
     v_which text;
     v_steps int;
     v_root_map text;
@@ -47,28 +50,27 @@ begin
     from pgflow.steps s
     where s.flow_slug = v_flow;
 
-    select array_agg(coalesce(u.run_id, pgflow._new_run_id()) order by u.n) into v_run_ids
-    from unnest(start_flows.inputs, start_flows.run_ids) with ordinality as u (input, run_id, n);
     -- What exists already is left out before its input is looked at, and stays until it is returned.
-    select array_agg(u.n order by u.n) into v_new
-    from unnest(v_run_ids) with ordinality as u (run_id, n)
-    left join lateral (select k.run_id from pgflow.runs k where k.run_id = u.run_id limit 1 for key share) r on true
-    where r.run_id is null;
-
-    select u.n, jsonb_typeof(u.input) as type into v_problem
-    from unnest(start_flows.inputs) with ordinality as u (input, n)
-    where u.n = any (v_new) and (u.input is null or (v_root_map is not null and jsonb_typeof(u.input) <> 'array'))
-    order by u.n
-    limit 1;
-    if found then
-        v_which := case when cardinality(inputs) > 1 then format(' (input %s of %s)', v_problem.n, cardinality(inputs)) else '' end;
-        if v_problem.type is null then
+    select
+        array_agg(x.run_id order by x.n),
+        array_agg(x.is_new order by x.n),
+        min(x.n) filter (where x.is_new and (x.type is null or (v_root_map is not null and x.type <> 'array')))
+    into v_run_ids, v_is_new, v_bad
+    from (
+        select u.n, coalesce(u.run_id, pgflow._new_run_id()) as run_id, jsonb_typeof(u.input) as type, r.run_id is null as is_new
+        from unnest(start_flows.inputs, start_flows.run_ids) with ordinality as u (input, run_id, n)
+        left join lateral (select k.run_id from pgflow.runs k where k.run_id = u.run_id limit 1 for key share) r on true
+    ) x;
+    if v_bad is not null then
+        select jsonb_typeof(u.input) into v_type from unnest(start_flows.inputs) with ordinality as u (input, n) where u.n = v_bad;
+        v_which := case when cardinality(inputs) > 1 then format(' (input %s of %s)', v_bad, cardinality(inputs)) else '' end;
+        if v_type is null then
             raise exception 'flow "%" was given no input%', v_flow, v_which using
                 errcode = 'PF005',
                 hint = 'Pass JSON; for a flow that needs nothing, ''{}''.';
         end if;
         raise exception 'flow "%" needs an array as its input, because step "%" maps over it; it was given %', v_flow, v_root_map,
-            case v_problem.type when 'object' then 'an object' when 'null' then 'null' else 'a ' || v_problem.type end || v_which using
+            case v_type when 'object' then 'an object' when 'null' then 'null' else 'a ' || v_type end || v_which using
             errcode = 'PF005',
             hint = 'Pass an array: the step has a task for each of its elements.';
     end if;
@@ -76,8 +78,8 @@ begin
     with inserted as (
         insert into pgflow.runs (run_id, flow_slug, input, remaining_steps)
         select u.run_id, v_flow, u.input, v_steps
-        from unnest(v_run_ids, start_flows.inputs) with ordinality as u (run_id, input, n)
-        where u.n = any (v_new)
+        from unnest(v_run_ids, start_flows.inputs, v_is_new) with ordinality as u (run_id, input, is_new, n)
+        where u.is_new
         -- Whoever starts the same runs at once waits for them in the same order.
         order by u.run_id, u.n
         on conflict (run_id) do nothing
@@ -86,14 +88,14 @@ begin
     select array_agg(i.run_id) into v_started from inserted i;
 
     if coalesce(cardinality(v_started), 0) < cardinality(v_run_ids) then
-        select r.run_id, r.flow_slug into v_problem
+        select r.run_id, r.flow_slug into v_taken
         from unnest(v_run_ids) with ordinality as u (run_id, n)
         cross join lateral (select k.run_id, k.flow_slug from pgflow.runs k where k.run_id = u.run_id limit 1) r
         where r.flow_slug <> v_flow
         order by u.n
         limit 1;
         if found then
-            raise exception 'run % belongs to flow "%", not to flow "%"', v_problem.run_id, v_problem.flow_slug, v_flow using
+            raise exception 'run % belongs to flow "%", not to flow "%"', v_taken.run_id, v_taken.flow_slug, v_flow using
                 errcode = 'PF009',
                 hint = 'Use a new run id.';
         end if;
