@@ -14,7 +14,9 @@ declare
     v_taskless boolean;
     v_run_ids uuid[];
     v_slugs text[];
+    v_places tid[];
     v_tasks bigint;
+    v_count int;
 begin
     loop
         -- Each row is looked up by itself; the limits see to that. As plain joins, planned when the tables were small, this reads all runs that
@@ -26,12 +28,13 @@ begin
             coalesce(bool_or(s.initial_tasks = 0), false),
             array_agg(s.run_id order by s.run_id, s.step_slug) filter (where s.initial_tasks > 0),
             array_agg(s.step_slug order by s.run_id, s.step_slug) filter (where s.initial_tasks > 0),
+            array_agg(s.ctid order by s.run_id, s.step_slug) filter (where s.initial_tasks > 0),
             sum(s.initial_tasks)
-        into v_conditional, v_taskless, v_run_ids, v_slugs, v_tasks
+        into v_conditional, v_taskless, v_run_ids, v_slugs, v_places, v_tasks
         from (select distinct u as run_id from unnest(_advance_runs.run_ids) u) x
         cross join lateral (select k.flow_slug, k.status from pgflow.runs k where k.run_id = x.run_id limit 1) r
         cross join lateral (
-            select k.run_id, k.step_slug, k.initial_tasks
+            select k.ctid, k.run_id, k.step_slug, k.initial_tasks
             from pgflow.step_states k
             where k.run_id = x.run_id and k.status = 'created' and k.remaining_deps = 0
             offset 0
@@ -51,7 +54,16 @@ begin
     if v_run_ids is null then
         return false;
     end if;
-    perform pgflow._start_steps(v_run_ids, v_slugs, v_tasks);
+
+    update pgflow.step_states s
+    set status = 'started', started_at = greatest(clock_timestamp(), s.created_at), remaining_tasks = s.initial_tasks
+    from unnest(v_places) as x (place)
+    where s.ctid = x.place and s.status = 'created';
+    get diagnostics v_count = row_count;
+    if v_count <> cardinality(v_places) then
+        raise exception 'starting % steps changed % rows', cardinality(v_places), v_count using errcode = 'PF012';
+    end if;
+    perform pgflow._queue_tasks(v_run_ids, v_slugs, v_tasks);
     return true;
 end
 $$;
