@@ -1,20 +1,17 @@
 //! What the queue and the disk could do at most: the same messages through PGMQ alone, and bare commits.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use pgflow::sqlx::{self, PgPool, types::Uuid};
-use serde_json::{Value, json};
+use pgflow::sqlx;
 use tokio::task::JoinSet;
 
-use crate::{Result, options::Options, server::Place};
+use crate::{
+    Result,
+    options::Options,
+    queue::{End, Queue},
+    server::Place,
+};
 
-const QUEUE: &str = "bench_floor";
 /// How long commits are counted.
 const COMMITS: Duration = Duration::from_secs(1);
 /// What figures of other places were measured with: connections and messages of a batch.
@@ -37,34 +34,14 @@ pub(crate) struct Floor {
     pub(crate) commits: Vec<(u32, f64)>,
 }
 
-/// What is done with a batch that was read.
-#[derive(Debug, Clone, Copy)]
-enum End {
-    Archive,
-    Delete,
-}
-
-impl End {
-    fn sql(self) -> &'static str {
-        match self {
-            Self::Archive => {
-                "select count(*) from pgmq.archive(queue_name => $1, msg_ids => $2::bigint[])"
-            }
-            Self::Delete => {
-                "select count(*) from pgmq.delete(queue_name => $1, msg_ids => $2::bigint[])"
-            }
-        }
-    }
-}
-
 /// Measures with the worker's batches and connections, over so many messages.
 pub(crate) async fn floor(place: &Place, options: &Options, messages: usize) -> Result<Floor> {
     let connections = options.worker.connections * options.workers;
     let batch = options.worker.concurrency;
-    let (send, read_archive) = queue(place, connections, batch, messages, End::Archive).await?;
+    let (send, read_archive) = through(place, connections, batch, messages, End::Archive).await?;
     let (ten_connections, ten) = ELSEWHERE;
     let (send_by_ten, read_delete_by_ten) =
-        queue(place, ten_connections, ten, messages, End::Delete).await?;
+        through(place, ten_connections, ten, messages, End::Delete).await?;
     let mut sizes = vec![1, 4, connections];
     sizes.sort_unstable();
     sizes.dedup();
@@ -86,8 +63,7 @@ pub(crate) async fn floor(place: &Place, options: &Options, messages: usize) -> 
 }
 
 /// Sends all messages, then reads and ends all: messages a second of each.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-async fn queue(
+async fn through(
     place: &Place,
     connections: u32,
     batch: usize,
@@ -95,103 +71,16 @@ async fn queue(
     end: End,
 ) -> Result<(f64, f64)> {
     let pool = place.pool_of(connections).await?;
-    sqlx::query("select pgmq.create(queue_name => $1)")
-        .bind(QUEUE)
-        .execute(&pool)
-        .await?;
-    // Every session once, so that all know their statements.
-    let warm_up = batch * connections as usize;
-    send(&pool, warm_up, batch).await?;
-    receive(&pool, warm_up, batch, end).await?;
-
-    let at = Instant::now();
-    send(&pool, messages, batch).await?;
-    let sending = at.elapsed().as_secs_f64();
-    let at = Instant::now();
-    receive(&pool, messages, batch, end).await?;
-    let receiving = at.elapsed().as_secs_f64();
-
-    sqlx::query("select pgmq.drop_queue(queue_name => $1)")
-        .bind(QUEUE)
-        .execute(&pool)
-        .await?;
+    let queue = Queue {
+        pool: &pool,
+        batch,
+        end,
+    };
+    queue.create().await?;
+    let rates = (queue.send(messages).await?, queue.receive(messages).await?);
+    queue.drop().await?;
     pool.close().await;
-    Ok((messages as f64 / sending, messages as f64 / receiving))
-}
-
-/// Like the messages of pgflow.
-fn message() -> Value {
-    json!({"flow_slug": "bench_one", "run_id": Uuid::from_u128(fastrand::u128(..)), "step_slug": "only", "task_index": 0})
-}
-
-async fn send(pool: &PgPool, messages: usize, batch: usize) -> Result<()> {
-    let next = Arc::new(AtomicUsize::new(0));
-    let mut senders = JoinSet::new();
-    for _ in 0..pool.size() {
-        let (pool, next) = (pool.clone(), Arc::clone(&next));
-        senders.spawn(async move {
-            loop {
-                let from = next.fetch_add(batch, Ordering::Relaxed);
-                if from >= messages {
-                    return Result::Ok(());
-                }
-                let bodies: Vec<Value> = (from..messages.min(from + batch))
-                    .map(|_| message())
-                    .collect();
-                sqlx::query(
-                    "select count(*) from pgmq.send_batch(queue_name => $1, msgs => $2::jsonb[])",
-                )
-                .bind(QUEUE)
-                .bind(bodies)
-                .execute(&pool)
-                .await?;
-            }
-        });
-    }
-    while let Some(sender) = senders.join_next().await {
-        sender??;
-    }
-    Ok(())
-}
-
-async fn receive(pool: &PgPool, messages: usize, batch: usize, end: End) -> Result<()> {
-    let left = Arc::new(AtomicUsize::new(messages));
-    let mut receivers = JoinSet::new();
-    for _ in 0..pool.size() {
-        let (pool, left) = (pool.clone(), Arc::clone(&left));
-        receivers.spawn(async move {
-            while left.load(Ordering::Relaxed) > 0 {
-                let ids: Vec<i64> = sqlx::query_scalar(
-                    "select msg_id from pgmq.read(queue_name => $1, vt => 60, qty => $2)",
-                )
-                .bind(QUEUE)
-                .bind(i32::try_from(batch)?)
-                .fetch_all(&pool)
-                .await?;
-                if ids.is_empty() {
-                    // What is left is in the hands of the others.
-                    return Result::Ok(());
-                }
-                let ended: i64 = sqlx::query_scalar(end.sql())
-                    .bind(QUEUE)
-                    .bind(&ids)
-                    .fetch_one(&pool)
-                    .await?;
-                if usize::try_from(ended) != Ok(ids.len()) {
-                    return Err(format!("{ended} of {} messages were there", ids.len()).into());
-                }
-                left.fetch_sub(ids.len(), Ordering::Relaxed);
-            }
-            Ok(())
-        });
-    }
-    while let Some(receiver) = receivers.join_next().await {
-        receiver??;
-    }
-    match left.load(Ordering::Relaxed) {
-        0 => Ok(()),
-        left => Err(format!("{left} messages were not read").into()),
-    }
+    Ok(rates)
 }
 
 /// Transactions that write a few bytes into the WAL and nothing else.

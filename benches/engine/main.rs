@@ -12,6 +12,8 @@ mod latency;
 mod load;
 mod options;
 mod plan;
+#[path = "../support/queue.rs"]
+mod queue;
 mod report;
 mod scenario;
 mod server;
@@ -33,7 +35,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match benchmark(Cli::parse()).await {
+    match Box::pin(benchmark(Cli::parse())).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

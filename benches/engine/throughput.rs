@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pgflow::sqlx::PgPool;
+use pgflow::sqlx::{PgPool, types::Uuid};
 
 use crate::{
     Result,
@@ -56,11 +56,7 @@ pub(crate) async fn throughput<F: Measured>(
 
     place.meter.checkpoint().await?;
     let runs = runs::<F>(options, elements);
-    let throughput = if options.online {
-        bench.online::<F>(place, runs).await?
-    } else {
-        bench.queued::<F>(place, runs).await?
-    };
+    let throughput = bench.measure::<F>(place, runs, options.online).await?;
     for pool in &pools {
         pool.close().await;
     }
@@ -103,12 +99,21 @@ impl Bench<'_> {
         }
     }
 
-    async fn queued<F: Measured>(&self, place: &mut Place, runs: usize) -> Result<Throughput> {
+    /// Starts the runs before the work, or, `online`, during it.
+    async fn measure<F: Measured>(
+        &self,
+        place: &mut Place,
+        runs: usize,
+        online: bool,
+    ) -> Result<Throughput> {
         let (meter, pools) = (&mut place.meter, self.pools(&place.pool));
-        let started = meter.start(&pools).await?;
-        let ids = start_runs::<F>(&self.pools[0], runs, self.elements, &self.data).await?;
-        let stopped = meter.stop(started).await?;
-        let start = meter.load(stopped, &pools).await?;
+        let mut before = None;
+        if !online {
+            let started = meter.start(&pools).await?;
+            let ids = self.start_runs::<F>(runs).await?;
+            let stopped = meter.stop(started).await?;
+            before = Some((ids, meter.load(stopped, &pools).await?));
+        }
 
         let tasks = runs * F::tasks(self.elements);
         let work = Work::new(self.data.clone(), tasks);
@@ -116,43 +121,31 @@ impl Bench<'_> {
         let crew = Crew::start::<F>(self.pools, self.concurrency, &work).await?;
         let started = meter.start(&pools).await?;
         work.open();
+        let (ids, start) = match before {
+            Some((ids, load)) => (ids, Some(load)),
+            None => (self.start_runs::<F>(runs).await?, None),
+        };
         queues.drained(&self.pools[0], &work).await?;
         let stopped = meter.stop(started).await?;
         crew.stop().await?;
         let load = meter.load(stopped, &pools).await?;
-        self.check::<F>(&ids).await?;
+        check(
+            &self.pools[0],
+            F::DEFINITION.slug,
+            &ids,
+            F::tasks(self.elements),
+            &self.data,
+        )
+        .await?;
         Ok(Throughput {
             runs,
             tasks,
-            start: Some(start),
+            start,
             work: load,
         })
     }
 
-    async fn online<F: Measured>(&self, place: &mut Place, runs: usize) -> Result<Throughput> {
-        let (meter, pools) = (&mut place.meter, self.pools(&place.pool));
-        let tasks = runs * F::tasks(self.elements);
-        let work = Work::new(self.data.clone(), tasks);
-        work.open();
-        let queues = Queues::of::<F>(&self.pools[0]).await?;
-        let crew = Crew::start::<F>(self.pools, self.concurrency, &work).await?;
-        let started = meter.start(&pools).await?;
-        let ids = start_runs::<F>(&self.pools[0], runs, self.elements, &self.data).await?;
-        queues.drained(&self.pools[0], &work).await?;
-        let stopped = meter.stop(started).await?;
-        crew.stop().await?;
-        let load = meter.load(stopped, &pools).await?;
-        self.check::<F>(&ids).await?;
-        Ok(Throughput {
-            runs,
-            tasks,
-            start: None,
-            work: load,
-        })
-    }
-
-    async fn check<F: Measured>(&self, ids: &[pgflow::sqlx::types::Uuid]) -> Result<()> {
-        let tasks = F::tasks(self.elements);
-        check(&self.pools[0], F::DEFINITION.slug, ids, tasks, &self.data).await
+    async fn start_runs<F: Measured>(&self, runs: usize) -> Result<Vec<Uuid>> {
+        start_runs::<F>(&self.pools[0], runs, self.elements, &self.data).await
     }
 }

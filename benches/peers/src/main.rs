@@ -8,6 +8,8 @@ mod flows;
 mod load;
 mod measure;
 mod options;
+#[path = "../../support/queue.rs"]
+mod queue;
 mod report;
 mod results;
 mod server;

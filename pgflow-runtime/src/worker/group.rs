@@ -201,7 +201,8 @@ impl Serving {
         let request = member.shutdown_on.take();
         let request = request.map(|request| forward(request, stop.clone()));
         // After a request a registration in progress may come to its end, so that the worker does not seem to live.
-        let registered = stop.within(GRACE, member.register(pool, stop.clone()));
+        // Boxed: of all that starting takes, a caller's future would hold the most, for as long as it is.
+        let registered = stop.within(GRACE, Box::pin(member.register(pool, stop.clone())));
         let (shared, span) = registered.await.unwrap_or(Err(StartupError::ShutDown))?;
         self.worker_ids.push(shared.worker_id);
         let serve = async move {
