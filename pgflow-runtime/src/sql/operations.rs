@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, PgConnection, PgExecutor, PgPool};
 use uuid::Uuid;
 
-use super::{CallError, testing};
+use super::{CallError, coverage, testing};
 use crate::operations::{
-    BusyWorker, DrainStatus, Fence, FunctionChange, FunctionStatus, RestartStatus, UncoveredStep,
-    WorkerFunction, WorkerStatus,
+    BusyWorker, DrainStatus, Fence, FunctionChange, FunctionStatus, RestartStatus, WorkerFunction,
+    WorkerStatus,
 };
 
 const FUNCTION: &str = "function_name, start_mode, enabled, disabled_at, disabled_reason, fenced_at, recorded_enabled, \
@@ -247,18 +247,15 @@ pub(crate) async fn restart_status(
     .fetch_all(&mut *transaction)
     .await?;
     let query = format!(
-        "select step.flow_slug, step.step_slug, step.queue_name from pgflow.steps step \
-         where step.flow_slug in (select member.flow_slug from ({}) member where member.function_name = any ($1)) \
-           and not exists ( \
-               select from pgflow.live_workers live \
-               where live.flow_slug = step.flow_slug and live.queue_name = step.queue_name and live.deprecated_at is null) \
-         order by step.flow_slug, step.step_index",
+        "select distinct member.flow_slug from ({}) member where member.function_name = any ($1)",
         members()
     );
-    let uncovered: Vec<UncoveredStep> = sqlx::query_as(AssertSqlSafe(query))
+    let flows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(query))
         .bind(function_names)
         .fetch_all(&mut *transaction)
         .await?;
+    let flows: Vec<&str> = flows.iter().map(String::as_str).collect();
+    let uncovered = coverage::uncovered_steps(&mut *transaction, &flows).await?;
     transaction.rollback().await?;
     Ok(RestartStatus {
         without_worker,
