@@ -1,4 +1,4 @@
--- Which queues a flow has is said in one place.
+-- Which queues a flow has, and which options apply to a step, is said in one place each.
 
 -- A busy database must not queue up behind this: give up, change nothing, and let the operator choose a quieter moment.
 set local lock_timeout = '10s';
@@ -32,3 +32,13 @@ cross join lateral (
 ) w
 cross join lateral pgflow._waiting_messages(r.queue_name) m
 order by r.flow_slug, r.step_index;
+
+-- The options that apply to each step, its own or its flow's, and the queue of its future tasks.
+create view pgflow.step_options as
+select
+    d.flow_slug, d.step_slug, d.queue_name,
+    coalesce(d.opt_timeout, f.opt_timeout) as timeout,
+    coalesce(d.opt_max_attempts, f.opt_max_attempts) as max_attempts,
+    coalesce(d.opt_base_delay, f.opt_base_delay) as base_delay
+from pgflow.steps d
+join pgflow.flows f on f.flow_slug = d.flow_slug;

@@ -67,7 +67,7 @@ begin
     -- timeout may be lowered at any time, so no look is put off for long.
     update pgflow.claims c
     set look_at = greatest(now(), least(now() + interval '15 seconds', (
-        select min(t.started_at + make_interval(secs => o.timeout + 30))
+        select min(t.started_at + make_interval(secs => o.timeout::float8 + 30))
         from unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
         cross join lateral (
             select u.flow_slug, u.started_at
@@ -76,11 +76,7 @@ begin
             limit 1
         ) t
         cross join lateral (
-            select coalesce(d.opt_timeout, f.opt_timeout)::float8 as timeout
-            from pgflow.flows f
-            join pgflow.steps d on d.flow_slug = f.flow_slug
-            where f.flow_slug = t.flow_slug and d.step_slug = i.step_slug
-            limit 1
+            select k.timeout from pgflow.step_options k where k.flow_slug = t.flow_slug and k.step_slug = i.step_slug limit 1
         ) o
     )))
     where c.claim_id = any (v_claims);
@@ -108,16 +104,12 @@ begin
             order by t.started_at, t.run_id, t.step_slug, t.task_index
         ) c
         cross join lateral (
-            select coalesce(d.opt_timeout, f.opt_timeout)::float8 as timeout
-            from pgflow.flows f
-            join pgflow.steps d on d.flow_slug = f.flow_slug
-            where f.flow_slug = c.flow_slug and d.step_slug = c.step_slug
-            limit 1
+            select k.timeout from pgflow.step_options k where k.flow_slug = c.flow_slug and k.step_slug = c.step_slug limit 1
         ) o
         cross join lateral (
             select
             from pgflow.runs k
-            where k.run_id = c.run_id and k.status = 'started' and c.started_at < now() - make_interval(secs => o.timeout + 30)
+            where k.run_id = c.run_id and k.status = 'started' and c.started_at < now() - make_interval(secs => o.timeout::float8 + 30)
             limit 1
             for no key update skip locked
         ) r

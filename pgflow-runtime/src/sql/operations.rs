@@ -207,10 +207,9 @@ pub(crate) async fn drain_status(
          from pgflow.worker_status worker \
          left join ( \
              select task.last_worker_id, \
-                 max(task.started_at + make_interval(secs => coalesce(step.opt_timeout, flow.opt_timeout)::float8 + 30)) as overdue_at \
+                 max(task.started_at + make_interval(secs => options.timeout::float8 + 30)) as overdue_at \
              from pgflow.started_tasks task \
-             join pgflow.flows flow on flow.flow_slug = task.flow_slug \
-             join pgflow.steps step on step.flow_slug = task.flow_slug and step.step_slug = task.step_slug \
+             join pgflow.step_options options on options.flow_slug = task.flow_slug and options.step_slug = task.step_slug \
              group by task.last_worker_id \
          ) tasks on tasks.last_worker_id = worker.worker_id \
          where worker.function_name = any ($1) and (worker.state in ('running', 'draining') or worker.started_tasks > 0) \
