@@ -21,10 +21,8 @@ declare
     v_requeues int[];
     v_queues text[];
     v_messages bigint[];
-    v_batch record;
     v_task record;
-    v_present bigint[];
-    v_requeued int := 0;
+    v_requeued int;
     v_count int;
 begin
     if not pg_try_advisory_xact_lock(x'7067666c'::int, 2) then
@@ -134,36 +132,12 @@ begin
         return 0;
     end if;
 
-    for v_batch in
-        select x.queue_name, array_agg(x.run_id) as run_ids, array_agg(x.step_slug) as slugs, array_agg(x.task_index) as indexes,
-            array_agg(x.message_id) as messages
-        from unnest(v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages)
-            as x (run_id, step_slug, task_index, requeued_count, queue_name, message_id)
-        where x.requeued_count < 3
-        group by x.queue_name
-        order by x.queue_name
-    loop
-        v_present := array(
-            select m from pgflow.set_vt_batch(v_batch.queue_name, v_batch.messages, array_fill(0, array[cardinality(v_batch.messages)])) m
-        );
-        update pgflow.step_tasks t
-        set status = 'queued', started_at = null, last_worker_id = null,
-            requeued_count = t.requeued_count + 1, last_requeued_at = clock_timestamp()
-        from unnest(v_batch.run_ids, v_batch.slugs, v_batch.indexes) as i (run_id, step_slug, task_index)
-        cross join lateral (
-            select k.ctid
-            from pgflow.step_tasks k
-            where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index and k.message_id = any (v_present)
-            limit 1
-        ) k
-        where t.ctid = k.ctid;
-        get diagnostics v_count = row_count;
-        if v_count <> cardinality(v_present) then
-            raise exception 'requeueing % tasks of queue "%" changed % rows', cardinality(v_present), v_batch.queue_name, v_count using errcode = 'PF012';
-        end if;
-        v_requeued := v_requeued + v_count;
-        perform pgflow._wake_workers(array[v_batch.queue_name]);
-    end loop;
+    select pgflow._requeue_tasks(
+        array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.queue_name), array_agg(x.message_id), stalled => true
+    ) into v_requeued
+    from unnest(v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages)
+        as x (run_id, step_slug, task_index, requeued_count, queue_name, message_id)
+    where x.requeued_count < 3;
 
     -- What is still started was requeued often enough, or has no message that a worker could read. Raising for the latter would keep
     -- every other task from being recovered, at each call.
