@@ -21,22 +21,11 @@ begin
             perform pgmq.acquire_queue_lock(v_queue);
         end if;
 
-        select x.owner into v_other
-        from (
-            select format('flow "%s", step "%s"', s.flow_slug, s.step_slug) as owner, s.flow_slug, 1 as n
-            from pgflow.steps s
-            join pgflow.flows f on f.flow_slug = s.flow_slug
-            where s.queue_name = v_queue and s.flow_slug <> v_flow and f.queue_mode = 'step'
-            union all
-            select format('flow "%s"', f.flow_slug), f.flow_slug, 2
-            from pgflow.flows f
-            where lower(f.flow_slug collate "C") = v_queue and f.flow_slug <> v_flow and f.queue_mode = 'flow'
-            union all
-            select format('flow "%s"', s.flow_slug), s.flow_slug, 3
-            from pgflow.steps s
-            where s.queue_name = v_queue and s.flow_slug <> v_flow
-        ) x
-        order by x.n, x.flow_slug
+        select case q.queue_mode when 'step' then format('flow "%s", step "%s"', q.flow_slug, q.step_slug) else format('flow "%s"', q.flow_slug) end
+        into v_other
+        from pgflow.flow_queues q
+        where q.queue_name = v_queue and q.flow_slug <> v_flow
+        order by q.queue_mode = 'flow', q.step_slug is not null, q.flow_slug
         limit 1;
         if found then
             raise exception 'flow "%": queue "%" already belongs to %', v_flow, v_queue, v_other using

@@ -7,9 +7,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if exists (select from pgflow.steps s where s.queue_name = _waiting_messages.queue_name)
-        or exists (select from pgflow.flows f where f.queue_mode = 'flow' and lower(f.flow_slug collate "C") = _waiting_messages.queue_name)
-    then
+    if exists (select from pgflow.flow_queues q where q.queue_name = _waiting_messages.queue_name) then
         execute format('select count(*), min(q.vt) from pgmq.%I q where q.vt <= clock_timestamp()', 'q_' || queue_name)
         into messages, oldest_at;
     end if;

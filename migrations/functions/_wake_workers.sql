@@ -1,7 +1,7 @@
 -- Notifies the workers of these queues that there may be work, by channel pgflow_work, with the queue's name: at most once per queue in 50 ms,
 -- because notifications make transactions commit one after the other. Listeners know that, and look again 50 ms after they were notified;
 -- and whoever does not listen polls. So it does no harm when a notification is lost.
--- Locks: wakeups, skipping what somebody else holds. Callers: _queue_tasks, release_tasks, requeue_stalled_tasks.
+-- Locks: wakeups, skipping what somebody else holds. Callers: _queue_tasks, _requeue_tasks.
 create or replace function pgflow._wake_workers(queue_names text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

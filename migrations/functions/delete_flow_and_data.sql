@@ -11,16 +11,15 @@ as $$
 #variable_conflict use_column
 declare
     v_flow text := delete_flow_and_data.flow_slug;
-    v_mode text;
     v_similar text;
+    v_queues text[];
     v_queue text;
     v_count bigint;
 begin
     perform pgflow._lock_definitions();
     -- A run that is being started is waited for; one that comes later finds no flow.
     perform pgflow._lock_flow(v_flow, alone => true);
-    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow;
-    if not found then
+    if not exists (select from pgflow.flows f where f.flow_slug = v_flow) then
         select f.flow_slug into v_similar from pgflow.flows f where lower(f.flow_slug collate "C") = lower(v_flow collate "C") limit 1;
         raise exception 'flow "%" is not defined in this database; nothing was deleted', v_flow using
             errcode = 'PF001',
@@ -43,35 +42,22 @@ begin
     delete from pgflow.runs r where r.flow_slug = v_flow;
     get diagnostics v_count = row_count;
 
+    v_queues := array(
+        select q.queue_name
+        from pgflow.flow_queues q
+        where q.flow_slug = v_flow
+            and not exists (select from pgflow.flow_queues o where o.queue_name = q.queue_name and o.flow_slug <> v_flow)
+    );
     for v_queue in
         select m.queue_name::text
         from pgmq.meta m
-        where lower(m.queue_name::text collate "C") in (
-            select s.queue_name from pgflow.steps s where s.flow_slug = v_flow
-            union
-            select lower(v_flow collate "C") where v_mode = 'flow'
-        )
-            and not exists (select from pgflow.steps o where o.queue_name = lower(m.queue_name::text collate "C") and o.flow_slug <> v_flow)
-            and not exists (
-                select from pgflow.flows o
-                where lower(o.flow_slug collate "C") = lower(m.queue_name::text collate "C") and o.queue_mode = 'flow' and o.flow_slug <> v_flow
-            )
+        where lower(m.queue_name::text collate "C") = any (v_queues)
         order by m.queue_name::text
     loop
         perform pgmq.drop_queue(v_queue);
     end loop;
     -- Also of a queue that somebody has dropped.
-    delete from pgflow.wakeups k
-    where k.queue_name in (
-        select s.queue_name from pgflow.steps s where s.flow_slug = v_flow
-        union
-        select lower(v_flow collate "C") where v_mode = 'flow'
-    )
-        and not exists (select from pgflow.steps o where o.queue_name = k.queue_name and o.flow_slug <> v_flow)
-        and not exists (
-            select from pgflow.flows o
-            where lower(o.flow_slug collate "C") = k.queue_name and o.queue_mode = 'flow' and o.flow_slug <> v_flow
-        );
+    delete from pgflow.wakeups k where k.queue_name = any (v_queues);
 
     delete from pgflow.deps d where d.flow_slug = v_flow;
     delete from pgflow.steps s where s.flow_slug = v_flow;

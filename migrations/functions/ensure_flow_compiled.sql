@@ -57,7 +57,7 @@ begin
         if v_differences = '{}' then
             perform pgflow._assert_queues(
                 v_flow,
-                case when v_mode = 'flow' then array[lower(v_flow collate "C")] else array(select e ->> 'queue' from jsonb_array_elements(v_routes) e) end,
+                array(select q.queue_name from pgflow.flow_queues q where q.flow_slug = v_flow order by q.step_index),
                 owned => true
             );
             v_status := 'verified';

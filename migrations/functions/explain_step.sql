@@ -25,6 +25,7 @@ declare
     v_run pgflow.runs;
     v_step pgflow.step_states;
     v_queue text;
+    v_timeout int;
     v_waiting_for jsonb;
     v_tasks jsonb;
     v_running jsonb;
@@ -55,7 +56,9 @@ begin
                 where s.run_id = v_run.run_id
             );
     end if;
-    select d.queue_name into strict v_queue from pgflow.steps d where d.flow_slug = v_run.flow_slug and d.step_slug = v_step.step_slug;
+    select o.queue_name, o.timeout into strict v_queue, v_timeout
+    from pgflow.step_options o
+    where o.flow_slug = v_run.flow_slug and o.step_slug = v_step.step_slug;
 
     select jsonb_agg(jsonb_build_object('step_slug', p.step_slug, 'status', p.status) order by d.step_index) into v_waiting_for
     from pgflow.deps e
@@ -86,14 +89,12 @@ begin
     from (
         select
             t.task_index, t.attempts_count, t.last_worker_id, t.started_at,
-            t.started_at + make_interval(secs => coalesce(d.opt_timeout, f.opt_timeout)::float8 + 30) as overdue_at,
+            t.started_at + make_interval(secs => v_timeout::float8 + 30) as overdue_at,
             row_number() over (order by t.started_at, t.task_index) as n,
             exists (
                 select from pgflow.live_workers w where w.worker_id = t.last_worker_id
             ) as is_alive
         from pgflow.step_tasks t
-        join pgflow.flows f on f.flow_slug = t.flow_slug
-        join pgflow.steps d on d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
         where t.run_id = v_run.run_id and t.step_slug = v_step.step_slug and t.status = 'started'
     ) x;
 

@@ -62,11 +62,9 @@ begin
         return;
     end if;
 
-    select coalesce(d.opt_max_attempts, f.opt_max_attempts), coalesce(d.opt_base_delay, f.opt_base_delay)
-    into strict v_max_attempts, v_base_delay
-    from pgflow.flows f
-    join pgflow.steps d on d.flow_slug = f.flow_slug
-    where f.flow_slug = v_task.flow_slug and d.step_slug = v_slug;
+    select o.max_attempts, o.base_delay into strict v_max_attempts, v_base_delay
+    from pgflow.step_options o
+    where o.flow_slug = v_task.flow_slug and o.step_slug = v_slug;
 
     if coalesce(retryable, true) and v_task.attempts_count < v_max_attempts then
         v_delay := coalesce(ceil(fail_task.retry_delay)::int, pgflow._retry_delay(v_base_delay, v_task.attempts_count));

@@ -15,17 +15,19 @@ as $$
 #variable_conflict use_column
 declare
     v_claims bigint[];
+    v_of_claims bigint[];
     v_run_ids uuid[];
     v_slugs text[];
     v_indexes int[];
+    v_starts timestamptz[];
+    v_deadlines timestamptz[];
+    v_running_claims bigint[];
+    v_first_deadlines timestamptz[];
     v_requeues int[];
     v_queues text[];
     v_messages bigint[];
-    v_batch record;
     v_task record;
-    v_present bigint[];
-    v_requeued int := 0;
-    v_count int;
+    v_requeued int;
 begin
     if not pg_try_advisory_xact_lock(x'7067666c'::int, 2) then
         return 0;
@@ -47,43 +49,39 @@ begin
     if v_claims is null then
         return 0;
     end if;
+    -- Each started task of these claims, with when it is past its time. Whatever follows goes by that: the tasks of claims that have ended, which may be
+    -- all that a busy database has, are read once. The limits keep it a look-up for each.
+    select array_agg(c.claim_id), array_agg(i.run_id), array_agg(i.step_slug), array_agg(i.task_index), array_agg(t.started_at),
+        array_agg(t.started_at + make_interval(secs => o.timeout::float8 + 30))
+    into v_of_claims, v_run_ids, v_slugs, v_indexes, v_starts, v_deadlines
+    from pgflow.claims c
+    cross join lateral unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
+    cross join lateral (
+        select k.flow_slug, k.started_at
+        from pgflow.step_tasks k
+        where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index and k.status = 'started'
+        limit 1
+    ) t
+    left join lateral (
+        select k.timeout from pgflow.step_options k where k.flow_slug = t.flow_slug and k.step_slug = i.step_slug limit 1
+    ) o on true
+    where c.claim_id = any (v_claims);
+    select array_agg(u.claim_id), array_agg(u.deadline) into v_running_claims, v_first_deadlines
+    from (
+        select x.claim_id, min(x.deadline) as deadline from unnest(v_of_claims, v_deadlines) as x (claim_id, deadline) group by x.claim_id
+    ) u;
+    -- Hashed, as the other ways of saying it need not be.
     delete from pgflow.claims c
-    where c.claim_id = any (v_claims)
-        and not exists (
-            select
-            from unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
-            cross join lateral (
-                select
-                from pgflow.step_tasks k
-                where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index and k.status = 'started'
-                limit 1
-            ) t
-        );
-    get diagnostics v_count = row_count;
-    if v_count = cardinality(v_claims) then
+    where c.claim_id = any (v_claims) and c.claim_id not in (select u from unnest(v_running_claims) u);
+    if v_running_claims is null then
         return 0;
     end if;
     -- What is past its deadline and is not recovered by this call, whatever the reason, is looked at by the next, behind all that is due longer. A
     -- timeout may be lowered at any time, so no look is put off for long.
     update pgflow.claims c
-    set look_at = greatest(now(), least(now() + interval '15 seconds', (
-        select min(t.started_at + make_interval(secs => o.timeout + 30))
-        from unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
-        cross join lateral (
-            select u.flow_slug, u.started_at
-            from pgflow.step_tasks u
-            where u.run_id = i.run_id and u.step_slug = i.step_slug and u.task_index = i.task_index and u.status = 'started'
-            limit 1
-        ) t
-        cross join lateral (
-            select coalesce(d.opt_timeout, f.opt_timeout)::float8 as timeout
-            from pgflow.flows f
-            join pgflow.steps d on d.flow_slug = f.flow_slug
-            where f.flow_slug = t.flow_slug and d.step_slug = i.step_slug
-            limit 1
-        ) o
-    )))
-    where c.claim_id = any (v_claims);
+    set look_at = greatest(now(), least(now() + interval '15 seconds', u.deadline))
+    from unnest(v_running_claims, v_first_deadlines) as u (claim_id, deadline)
+    where c.claim_id = u.claim_id;
 
     select
         array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.requeued_count),
@@ -95,29 +93,15 @@ begin
         select t.run_id, t.step_slug, t.task_index, t.requeued_count, t.queue_name, t.message_id
         from (
             -- A task that has started more than once may be in several claims.
-            select distinct t.flow_slug, t.run_id, t.step_slug, t.task_index, t.started_at
-            from pgflow.claims k
-            cross join lateral unnest(k.run_ids, k.step_slugs, k.task_indexes) as i (run_id, step_slug, task_index)
-            cross join lateral (
-                select u.flow_slug, u.run_id, u.step_slug, u.task_index, u.started_at
-                from pgflow.step_tasks u
-                where u.run_id = i.run_id and u.step_slug = i.step_slug and u.task_index = i.task_index and u.status = 'started'
-                limit 1
-            ) t
-            where k.claim_id = any (v_claims)
-            order by t.started_at, t.run_id, t.step_slug, t.task_index
+            select distinct u.run_id, u.step_slug, u.task_index, u.started_at
+            from unnest(v_run_ids, v_slugs, v_indexes, v_starts, v_deadlines) as u (run_id, step_slug, task_index, started_at, deadline)
+            where u.deadline < now()
+            order by u.started_at, u.run_id, u.step_slug, u.task_index
         ) c
-        cross join lateral (
-            select coalesce(d.opt_timeout, f.opt_timeout)::float8 as timeout
-            from pgflow.flows f
-            join pgflow.steps d on d.flow_slug = f.flow_slug
-            where f.flow_slug = c.flow_slug and d.step_slug = c.step_slug
-            limit 1
-        ) o
         cross join lateral (
             select
             from pgflow.runs k
-            where k.run_id = c.run_id and k.status = 'started' and c.started_at < now() - make_interval(secs => o.timeout + 30)
+            where k.run_id = c.run_id and k.status = 'started'
             limit 1
             for no key update skip locked
         ) r
@@ -142,36 +126,12 @@ begin
         return 0;
     end if;
 
-    for v_batch in
-        select x.queue_name, array_agg(x.run_id) as run_ids, array_agg(x.step_slug) as slugs, array_agg(x.task_index) as indexes,
-            array_agg(x.message_id) as messages
-        from unnest(v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages)
-            as x (run_id, step_slug, task_index, requeued_count, queue_name, message_id)
-        where x.requeued_count < 3
-        group by x.queue_name
-        order by x.queue_name
-    loop
-        v_present := array(
-            select m from pgflow.set_vt_batch(v_batch.queue_name, v_batch.messages, array_fill(0, array[cardinality(v_batch.messages)])) m
-        );
-        update pgflow.step_tasks t
-        set status = 'queued', started_at = null, last_worker_id = null,
-            requeued_count = t.requeued_count + 1, last_requeued_at = clock_timestamp()
-        from unnest(v_batch.run_ids, v_batch.slugs, v_batch.indexes) as i (run_id, step_slug, task_index)
-        cross join lateral (
-            select k.ctid
-            from pgflow.step_tasks k
-            where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index and k.message_id = any (v_present)
-            limit 1
-        ) k
-        where t.ctid = k.ctid;
-        get diagnostics v_count = row_count;
-        if v_count <> cardinality(v_present) then
-            raise exception 'requeueing % tasks of queue "%" changed % rows', cardinality(v_present), v_batch.queue_name, v_count using errcode = 'PF012';
-        end if;
-        v_requeued := v_requeued + v_count;
-        perform pgflow._wake_workers(array[v_batch.queue_name]);
-    end loop;
+    select pgflow._requeue_tasks(
+        array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.queue_name), array_agg(x.message_id), stalled => true
+    ) into v_requeued
+    from unnest(v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages)
+        as x (run_id, step_slug, task_index, requeued_count, queue_name, message_id)
+    where x.requeued_count < 3;
 
     -- What is still started was requeued often enough, or has no message that a worker could read. Raising for the latter would keep
     -- every other task from being recovered, at each call.

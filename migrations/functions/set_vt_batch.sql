@@ -1,7 +1,7 @@
 -- Hides each message for its own number of seconds from now on (0: visible at once). Returns the messages that are in the queue: none when
 -- somebody dropped it.
 -- Raises PF009 when the arrays differ in length.
--- Locks: queue rows, blocking. Task rows come first. Callers: fail_task, release_tasks, requeue_stalled_tasks, workers.
+-- Locks: queue rows, blocking. Task rows come first. Callers: fail_task, _requeue_tasks, workers.
 create or replace function pgflow.set_vt_batch(queue_name text, msg_ids bigint[], vt_offsets int[]) returns setof bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp

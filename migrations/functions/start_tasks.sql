@@ -96,11 +96,7 @@ begin
         select from pgflow.step_states k where k.run_id = t.run_id and k.step_slug = t.step_slug and k.status = 'started' limit 1
     ) s
     cross join lateral (
-        select coalesce(d.opt_timeout, f.opt_timeout) as timeout, coalesce(d.opt_max_attempts, f.opt_max_attempts) as max_attempts
-        from pgflow.steps d
-        join pgflow.flows f on f.flow_slug = d.flow_slug
-        where d.flow_slug = v_flow and d.step_slug = t.step_slug
-        limit 1
+        select k.timeout, k.max_attempts from pgflow.step_options k where k.flow_slug = v_flow and k.step_slug = t.step_slug limit 1
     ) o;
     if v_messages is null then
         return;

@@ -85,7 +85,7 @@ pub(crate) enum Command {
     /// List worker functions and their workers, and take them out of service and back.
     #[command(subcommand)]
     Workers(Workers),
-    /// Say why a step of a run is not running, and what that rests on.
+    /// Say why the steps of a run are not running; of one step, also what that rests on.
     Why(Why),
     /// Remove the runs that ended long ago, with their tasks and messages.
     ///

@@ -1,9 +1,38 @@
 //! Names that the database does not know: what it has instead.
 
+use pgflow_runtime::{
+    inspect,
+    sql::{CallError, RefusalCode},
+};
+use sqlx::PgExecutor;
+
 use crate::{exit::Exit, failure::Failure};
 
 /// How many names an error lists.
 const LISTED: usize = 20;
+
+/// Where nothing was found of a flow: fails when that is because no flow has this slug.
+pub(crate) async fn assert_flow(executor: impl PgExecutor<'_>, slug: &str) -> Result<(), Failure> {
+    let known = inspect::flow_slugs(executor).await?;
+    if known.iter().any(|other| other == slug) {
+        return Ok(());
+    }
+    Err(flow(slug, &known))
+}
+
+/// The answer of a call about a flow. When the database refuses since it does not know the flow, says which it has.
+pub(crate) async fn flow_of<T>(
+    answer: Result<T, CallError>,
+    executor: impl PgExecutor<'_>,
+    slug: &str,
+) -> Result<T, Failure> {
+    if let Err(CallError::Refused(refusal)) = &answer
+        && refusal.code() == RefusalCode::UnknownFlow
+    {
+        assert_flow(executor, slug).await?;
+    }
+    Ok(answer?)
+}
 
 /// No flow has this slug.
 pub(crate) fn flow(slug: &str, known: &[String]) -> Failure {

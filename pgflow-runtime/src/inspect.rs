@@ -340,3 +340,19 @@ pub async fn explain_step_as_json(
 ) -> Result<serde_json::Value, CallError> {
     sql::explain::explain_step(executor, run_id, step_slug).await
 }
+
+/// As [`explain_step`], of each step of a run, at one moment and in the order of the definition; empty for an unknown id.
+pub async fn explain_run(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+) -> Result<Vec<StepExplanation>, CallError> {
+    sql::explain::explain_run(executor, run_id).await
+}
+
+/// As [`explain_run`]; the answers as the database gives them, for passing them on.
+pub async fn explain_run_as_json(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+) -> Result<Vec<serde_json::Value>, CallError> {
+    sql::explain::explain_run(executor, run_id).await
+}

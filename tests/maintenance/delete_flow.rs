@@ -72,13 +72,24 @@ async fn what_goes_is_read_before_and_goes() {
 async fn the_queues_that_are_named_are_those_that_go() {
     let db = two_flows().await;
     define_with_step_queues(&db.pool, "steps", &[step("a"), step("b").deps(&["a"])]).await;
-    // Named like a flow, and somebody else's.
-    sqlx::raw_sql("select pgmq.create('steps'), pgmq.create('orders_too')")
-        .execute(&db.pool)
-        .await
-        .expect("queues of somebody else");
+    define(&db.pool, "idle", &[]).await;
+    define(&db.pool, "guest", &[step("a")]).await;
+    // Named like a flow, and somebody else's. And one that a flow without steps has, and a step of another one besides.
+    sqlx::raw_sql(
+        "select pgmq.create('steps'), pgmq.create('orders_too');
+         update pgflow.steps set queue_name = 'idle' where flow_slug = 'guest'",
+    )
+    .execute(&db.pool)
+    .await
+    .expect("queues of somebody else");
     let mut session = db.pool.acquire().await.expect("a session");
-    for (slug, queues) in [("steps", 2), ("Orders", 1), ("other", 1)] {
+    for (slug, queues) in [
+        ("steps", 2),
+        ("Orders", 1),
+        ("other", 1),
+        ("guest", 1),
+        ("idle", 1),
+    ] {
         let mut expected = queue_names(&db.pool).await;
         let contents = flow_contents(&mut session, slug).await.expect("read");
         assert_eq!(contents.queues.len(), queues, "{contents:?}");

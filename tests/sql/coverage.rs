@@ -73,6 +73,29 @@ async fn a_plain_flow_has_one_row_and_a_step_queued_one_a_row_for_each_step_in_t
 }
 
 #[tokio::test]
+async fn a_step_that_was_routed_elsewhere_by_hand_has_a_row_of_its_own() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a"), step("b")]).await;
+    worker(&db.pool, "orders").await;
+    sqlx::raw_sql(
+        "select pgmq.create('elsewhere');
+         update pgflow.steps set queue_name = 'elsewhere' where step_slug = 'b'",
+    )
+    .execute(&db.pool)
+    .await
+    .expect("routes can be changed by hand");
+    start(&db.pool, "orders", json!({})).await;
+    let elsewhere = json!({
+        "flow_slug": "orders", "queue_mode": "flow", "step_slug": "b", "queue_name": "elsewhere",
+        "is_covered": false, "live_workers": 0, "waiting_messages": 1,
+    });
+    assert_eq!(
+        coverage(&db.pool).await,
+        [row("orders", None, 1, Some(1)), elsewhere]
+    );
+}
+
+#[tokio::test]
 async fn only_live_workers_of_the_queue_itself_cover_it() {
     let db = TestDb::new().await;
     define_with_step_queues(&db.pool, "orders", &[step("a"), step("b")]).await;

@@ -26,10 +26,7 @@ impl Coverage {
         let mut database = database::ready(connection).await?;
         let routes = inspect::coverage(&mut database, self.flow.as_deref()).await?;
         if let (Some(flow), []) = (&self.flow, &routes[..]) {
-            let known = inspect::flow_slugs(&mut database).await?;
-            if !known.contains(flow) {
-                return Err(unknown::flow(flow, &known));
-            }
+            unknown::assert_flow(&mut database, flow).await?;
         }
         if output.json {
             output::print_json(&routes)?;

@@ -10,7 +10,7 @@ use crate::{
     confirm, database,
     exit::Exit,
     failure::Failure,
-    output,
+    output, unknown,
     words::{count, counts},
 };
 
@@ -33,7 +33,8 @@ impl DeleteFlow {
             confirm::require_terminal()?;
         }
         let mut database = database::ready(connection).await?;
-        let contents = maintenance::flow_contents(&mut database, &self.slug).await?;
+        let contents = maintenance::flow_contents(&mut database, &self.slug).await;
+        let contents = unknown::flow_of(contents, &mut database, &self.slug).await?;
         if !self.yes {
             output::say(&preview(&contents)?);
             if confirm::ask("Type its slug to delete it:")? != self.slug {

@@ -27,10 +27,7 @@ impl Queues {
         let mut database = database::ready(connection).await?;
         let queues = inspect::queues(&mut database, self.flow.as_deref()).await?;
         if let (Some(flow), []) = (&self.flow, &queues[..]) {
-            let known = inspect::flow_slugs(&mut database).await?;
-            if !known.contains(flow) {
-                return Err(unknown::flow(flow, &known));
-            }
+            unknown::assert_flow(&mut database, flow).await?;
         }
         if output.json {
             output::print_json(&queues)?;

@@ -55,10 +55,7 @@ impl Runs {
         let mut database = database::ready(connection).await?;
         let runs = inspect::runs(&mut database, &filter).await?;
         if let (Some(flow), []) = (&filter.flow_slug, &runs[..]) {
-            let known = inspect::flow_slugs(&mut database).await?;
-            if !known.contains(flow) {
-                return Err(unknown::flow(flow, &known));
-            }
+            unknown::assert_flow(&mut database, flow).await?;
         }
         if output.json {
             output::print_json(&runs)?;

@@ -14,7 +14,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output, unknown,
 };
 
 #[derive(Debug, Args)]
@@ -37,7 +37,8 @@ impl Start {
     ) -> Result<Exit, Failure> {
         let input = read_input(&self.input)?;
         let mut database = database::ready(connection).await?;
-        let run_id = inspect::start(&mut database, &self.slug, &input, self.run_id).await?;
+        let started = inspect::start(&mut database, &self.slug, &input, self.run_id).await;
+        let run_id = unknown::flow_of(started, &mut database, &self.slug).await?;
         if output.json {
             output::print_json(&json!({ "run_id": run_id }))?;
         } else {

@@ -2,8 +2,10 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use pgflow_runtime::inspect::{self, RunningAttempt, StepExplanation};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::run;
 use crate::{
     arguments::{Connection, Output},
     database,
@@ -18,8 +20,8 @@ use crate::{
 pub(crate) struct Why {
     /// The run's id.
     run: Uuid,
-    /// The slug of the step.
-    step: String,
+    /// The slug of the step; without it, each step of the run is told about.
+    step: Option<String>,
 }
 
 impl Why {
@@ -29,15 +31,60 @@ impl Why {
         output: &Output,
     ) -> Result<Exit, Failure> {
         let mut database = database::ready(connection).await?;
-        if output.json {
-            let answer = inspect::explain_step_as_json(&mut database, self.run, &self.step).await?;
-            output::print_json(&answer)?;
-        } else {
-            let explanation = inspect::explain_step(&mut database, self.run, &self.step).await?;
-            output::print(&describe(&explanation)?)?;
+        match (&self.step, output.json) {
+            (Some(step), true) => {
+                let answer = inspect::explain_step_as_json(&mut database, self.run, step).await?;
+                output::print_json(&answer)?;
+            }
+            (Some(step), false) => {
+                let explanation = inspect::explain_step(&mut database, self.run, step).await?;
+                output::print(&describe(&explanation)?)?;
+            }
+            (None, true) => {
+                let answers = inspect::explain_run_as_json(&mut database, self.run).await?;
+                self.assert_known(&mut database, &answers).await?;
+                output::print_json(&answers)?;
+            }
+            (None, false) => {
+                let steps = inspect::explain_run(&mut database, self.run).await?;
+                self.assert_known(&mut database, &steps).await?;
+                output::print(&describe_run(&steps)?)?;
+            }
         }
         Ok(Exit::Done)
     }
+
+    /// A run may have no steps.
+    async fn assert_known<T>(
+        &self,
+        database: &mut PgConnection,
+        steps: &[T],
+    ) -> Result<(), Failure> {
+        if steps.is_empty() && inspect::run(database, self.run).await?.is_none() {
+            return Err(run::not_found(self.run));
+        }
+        Ok(())
+    }
+}
+
+/// A line for each step, and how to see more.
+fn describe_run(steps: &[StepExplanation]) -> Result<String, Failure> {
+    let Some(first) = steps.first() else {
+        return Ok("the run has no steps".to_owned());
+    };
+    let mut text = format!("run   {} ({})\n", first.run_id, first.run_status);
+    writeln!(text, "flow  {}\n", first.flow_slug)?;
+    let mut rows = table(&["STEP", "STATUS", "WHY"]);
+    for step in steps {
+        rows.add_row([
+            step.step_slug.clone(),
+            step.status.clone(),
+            table::times_in(&step.message),
+        ]);
+    }
+    writeln!(text, "{}\n", table::text(&rows))?;
+    write!(text, "what that rests on: pgflow why {} STEP", first.run_id)?;
+    Ok(text)
 }
 
 /// The reason, and then what it rests on.

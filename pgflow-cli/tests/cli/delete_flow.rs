@@ -82,12 +82,16 @@ fn a_queue_that_another_flow_uses_is_not_named() {
 fn an_unknown_flow_is_not_found() {
     let database = two_flows();
     let error = database.pgflow(&["delete-flow", "nope", "--yes"]).failed(3);
-    assert!(
-        error.contains("flow \"nope\" is not defined") && error.contains("hint: Check the slug."),
-        "{error}"
-    );
-    let error = database.pgflow(&["delete-flow", "Sums", "--yes"]).failed(3);
-    assert!(error.contains("There is a flow \"sums\""), "{error}");
+    let expected =
+        "is not defined in this database; expected the exact slug of one that it has: other, sums";
+    assert_eq!(error, format!("error: flow \"nope\" {expected}\n"));
+    for near in ["Sums", "sum"] {
+        let error = database.pgflow(&["delete-flow", near, "--yes"]).failed(3);
+        assert_eq!(
+            error,
+            format!("error: flow \"{near}\" {expected}; did you mean \"sums\"?\n")
+        );
+    }
     assert_eq!(left(&database), [2, 4, 2]);
 }
 
@@ -145,7 +149,7 @@ mod on_a_terminal {
     fn an_unknown_flow_is_not_asked_about() {
         let database = two_flows();
         let mut terminal = Terminal::open(&database, &["delete-flow", "SUMS"]);
-        terminal.sees("There is a flow \"sums\"");
+        terminal.sees("did you mean \"sums\"?");
         assert_eq!(terminal.exit_code(), 3);
         assert_eq!(left(&database), [2, 4, 2]);
     }

@@ -77,14 +77,13 @@ fn what_is_not_json_is_refused_before_the_database_is_asked() {
 
 #[test]
 fn an_unknown_flow_is_not_found() {
-    let database = Database::migrated();
-    let error = database
-        .pgflow(&["start", "nope", "--input", "1"])
-        .failed(3);
-    assert!(
-        error.contains("\"nope\"") && error.contains("hint: "),
-        "{error}"
+    let database = Database::with_flow();
+    let error = database.pgflow(&["start", "sum", "--input", "1"]).failed(3);
+    assert_eq!(
+        error,
+        "error: flow \"sum\" is not defined in this database; expected the exact slug of one that it has: sums; did you mean \"sums\"?\n"
     );
+    assert_eq!(database.runs(), 0);
 }
 
 #[test]

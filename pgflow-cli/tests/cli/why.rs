@@ -53,6 +53,70 @@ fn a_step_that_nobody_serves_and_one_that_waits_for_it() {
 }
 
 #[test]
+fn without_a_step_each_one_of_the_run_is_told_about() {
+    let database = started();
+    database.execute(WORKER);
+    database.claim();
+    database.execute(&format!(
+        "select pgflow.complete_task('{RUN}', 'numbers', 0, '[1]');
+         update pgflow.workers set last_heartbeat_at = now() - interval '1 hour'"
+    ));
+    let text = database.pgflow(&["why", RUN]).done();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[..4],
+        [
+            &format!("run   {RUN} (started)"),
+            "flow  sums",
+            "",
+            "STEP     STATUS     WHY"
+        ]
+    );
+    assert!(
+        lines[4].starts_with("numbers  completed  It completed at 20") && lines[4].ends_with("Z."),
+        "{text}"
+    );
+    assert_eq!(
+        lines[5..],
+        [
+            "doubled  started    It waits in queue \"sums\", which no live worker serves.",
+            "",
+            &format!("what that rests on: pgflow why {RUN} STEP"),
+        ]
+    );
+
+    let all = json(&database.pgflow(&["why", RUN, "--json"]).done());
+    for (n, step) in ["numbers", "doubled"].into_iter().enumerate() {
+        let one = json(&database.pgflow(&["why", RUN, step, "--json"]).done());
+        assert_eq!(all[n], one);
+    }
+    assert_eq!(all.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_run_without_steps_is_not_taken_for_an_unknown_one() {
+    let database = Database::migrated();
+    database.execute("select pgflow.create_flow('idle')");
+    let start = ["start", "idle", "--input", "{}", "--run-id", RUN];
+    database.pgflow(&start).done();
+    let text = database.pgflow(&["why", RUN]).done();
+    assert_eq!(text, "the run has no steps\n");
+    assert_eq!(
+        json(&database.pgflow(&["why", RUN, "--json"]).done()),
+        json("[]")
+    );
+    let other = RUN.replace('1', "2");
+    for json in [&[][..], &["--json"]] {
+        let error = database.pgflow(&[&["why", &other], json].concat());
+        let error = error.failed(3);
+        assert!(
+            error.contains(&format!("run {other} does not exist")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn attempts_under_way_are_listed_with_worker_and_time() {
     let database = started();
     database.execute(WORKER);

@@ -3,21 +3,22 @@
 use sqlx::PgExecutor;
 
 use super::CallError;
+use crate::operations::UncoveredStep;
 
-/// The steps of a flow with a queue for each that no live worker serves, in the order of the definition.
+/// The steps of these flows whose queue no live worker serves, in the order of slugs and definitions.
 ///
 /// The view `coverage` says the same and more, at the price of counting the messages of every queue.
 pub(crate) async fn uncovered_steps(
     executor: impl PgExecutor<'_>,
-    flow_slug: &str,
-) -> Result<Vec<String>, CallError> {
-    Ok(sqlx::query_scalar(
-        "select s.step_slug from pgflow.steps s where s.flow_slug = $1 and not exists ( \
+    flow_slugs: &[&str],
+) -> Result<Vec<UncoveredStep>, CallError> {
+    Ok(sqlx::query_as(
+        "select s.flow_slug, s.step_slug, s.queue_name from pgflow.steps s where s.flow_slug = any ($1) and not exists ( \
              select from pgflow.live_workers w \
              where w.flow_slug = s.flow_slug and w.queue_name = s.queue_name and w.deprecated_at is null \
-         ) order by s.step_index",
+         ) order by s.flow_slug, s.step_index",
     )
-    .bind(flow_slug)
+    .bind(flow_slugs)
     .fetch_all(executor)
     .await?)
 }

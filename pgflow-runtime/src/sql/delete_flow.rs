@@ -53,11 +53,10 @@ async fn find_contents(
                 (select count(*) from pgflow.live_workers worker \
                  where worker.flow_slug = flow.flow_slug and worker.deprecated_at is null) as live_workers, \
                 array(select queue.queue_name::text from pgmq.meta queue \
-                      where lower(queue.queue_name::text) in ( \
-                          select step.queue_name from pgflow.steps step where step.flow_slug = flow.flow_slug \
-                          union select lower(flow.flow_slug) where flow.queue_mode = 'flow') \
-                        and not exists (select from pgflow.steps other \
-                            where other.queue_name = lower(queue.queue_name::text) and other.flow_slug <> flow.flow_slug) \
+                      where lower(queue.queue_name::text collate \"C\") in ( \
+                          select own.queue_name from pgflow.flow_queues own \
+                          where own.flow_slug = flow.flow_slug and not exists (select from pgflow.flow_queues other \
+                              where other.queue_name = own.queue_name and other.flow_slug <> flow.flow_slug)) \
                       order by 1) as queues \
          from pgflow.flows flow \
          cross join lateral ( \

@@ -1,4 +1,4 @@
-//! Asks why a step is not running.
+//! Asks why steps are not running.
 
 use serde::de::DeserializeOwned;
 use sqlx::{PgExecutor, types::Json};
@@ -26,4 +26,25 @@ where
             .fetch_one(executor)
             .await?;
     Ok(answer)
+}
+
+/// The same for each step of a run, at one moment, in the order of the definition. Empty for an unknown run.
+pub(crate) async fn explain_run<T>(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+) -> Result<Vec<T>, CallError>
+where
+    T: DeserializeOwned + Send + Unpin + 'static,
+{
+    let answers: Vec<Json<T>> = sqlx::query_scalar(
+        "select pgflow.explain_step(run_id => state.run_id, step_slug => state.step_slug) \
+         from pgflow.step_states state \
+         join pgflow.steps step on step.flow_slug = state.flow_slug and step.step_slug = state.step_slug \
+         where state.run_id = $1 \
+         order by step.step_index",
+    )
+    .bind(run_id)
+    .fetch_all(executor)
+    .await?;
+    Ok(answers.into_iter().map(|Json(answer)| answer).collect())
 }

@@ -20,15 +20,12 @@ pub(crate) async fn list_flows(
          cross join lateral ( \
              select count(*) as queues, count(*) filter (where served.workers > 0) as covered_queues, \
                     coalesce(bool_and(served.workers > 0), true) as is_covered, coalesce(sum(served.workers), 0)::bigint as live_workers \
-             from ( \
-                 select lower(f.flow_slug collate \"C\") as queue_name where f.queue_mode = 'flow' \
-                 union all \
-                 select s.queue_name from pgflow.steps s where s.flow_slug = f.flow_slug and f.queue_mode = 'step' \
-             ) route \
+             from pgflow.flow_queues queue \
              cross join lateral ( \
                  select count(*) as workers from pgflow.live_workers w \
-                 where w.flow_slug = f.flow_slug and w.queue_name = route.queue_name and w.deprecated_at is null \
+                 where w.flow_slug = f.flow_slug and w.queue_name = queue.queue_name and w.deprecated_at is null \
              ) served \
+             where queue.flow_slug = f.flow_slug \
          ) q \
          order by f.flow_slug",
     )

@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, PgConnection, PgExecutor, PgPool};
 use uuid::Uuid;
 
-use super::CallError;
+use super::{CallError, coverage, testing};
 use crate::operations::{
-    BusyWorker, DrainStatus, Fence, FunctionChange, FunctionStatus, RestartStatus, UncoveredStep,
-    WorkerFunction, WorkerStatus,
+    BusyWorker, DrainStatus, Fence, FunctionChange, FunctionStatus, RestartStatus, WorkerFunction,
+    WorkerStatus,
 };
 
 const FUNCTION: &str = "function_name, start_mode, enabled, disabled_at, disabled_reason, fenced_at, recorded_enabled, \
@@ -23,19 +23,24 @@ const SNAPSHOT: &str = "begin transaction isolation level repeatable read, read 
 /// The role's own default could be serializable.
 const CHANGE: &str = "begin transaction isolation level read committed";
 
-/// Which function belongs to which flow, by three signs: a live worker, the function's newest worker, the last worker of a queue. Tests of flows claim
-/// under a function of their own (`testing`), which nobody deploys.
-const MEMBERS: &str = "select * from ( \
-         select live.function_name, live.flow_slug from pgflow.live_workers live \
-         union \
-         (select distinct on (w.function_name) w.function_name, w.flow_slug from pgflow.workers w \
-          order by w.function_name, w.started_at desc, w.worker_id desc) \
-         union \
-         (select distinct on (w.flow_slug, w.queue_name) w.function_name, w.flow_slug from pgflow.workers w \
-          where w.function_name <> 'pgflow_testing' \
-              and exists (select from pgflow.steps s where s.flow_slug = w.flow_slug and s.queue_name = w.queue_name) \
-          order by w.flow_slug, w.queue_name, w.started_at desc, w.worker_id desc) \
-     ) member where member.function_name <> 'pgflow_testing'";
+/// Which function belongs to which flow, by three signs: a live worker, the function's newest worker, the last worker of a queue. Not the function of
+/// tests.
+fn members() -> String {
+    format!(
+        "select * from ( \
+             select live.function_name, live.flow_slug from pgflow.live_workers live \
+             union \
+             (select distinct on (w.function_name) w.function_name, w.flow_slug from pgflow.workers w \
+              order by w.function_name, w.started_at desc, w.worker_id desc) \
+             union \
+             (select distinct on (w.flow_slug, w.queue_name) w.function_name, w.flow_slug from pgflow.workers w \
+              where w.function_name <> '{testing}' \
+                  and exists (select from pgflow.steps s where s.flow_slug = w.flow_slug and s.queue_name = w.queue_name) \
+              order by w.flow_slug, w.queue_name, w.started_at desc, w.worker_id desc) \
+         ) member where member.function_name <> '{testing}'",
+        testing = testing::FUNCTION
+    )
+}
 
 pub(crate) async fn read_functions(
     executor: impl PgExecutor<'_>,
@@ -53,8 +58,9 @@ pub(crate) async fn read_functions_of_flow(
     // A worker's row may outlive its function's.
     let query = format!(
         "select f.function_name from pgflow.worker_functions f \
-         join ({MEMBERS}) member on member.function_name = f.function_name \
-         where member.flow_slug = $1 order by f.function_name"
+         join ({}) member on member.function_name = f.function_name \
+         where member.flow_slug = $1 order by f.function_name",
+        members()
     );
     Ok(sqlx::query_scalar(AssertSqlSafe(query))
         .bind(flow_slug)
@@ -201,10 +207,9 @@ pub(crate) async fn drain_status(
          from pgflow.worker_status worker \
          left join ( \
              select task.last_worker_id, \
-                 max(task.started_at + make_interval(secs => coalesce(step.opt_timeout, flow.opt_timeout)::float8 + 30)) as overdue_at \
+                 max(task.started_at + make_interval(secs => options.timeout::float8 + 30)) as overdue_at \
              from pgflow.started_tasks task \
-             join pgflow.flows flow on flow.flow_slug = task.flow_slug \
-             join pgflow.steps step on step.flow_slug = task.flow_slug and step.step_slug = task.step_slug \
+             join pgflow.step_options options on options.flow_slug = task.flow_slug and options.step_slug = task.step_slug \
              group by task.last_worker_id \
          ) tasks on tasks.last_worker_id = worker.worker_id \
          where worker.function_name = any ($1) and (worker.state in ('running', 'draining') or worker.started_tasks > 0) \
@@ -241,17 +246,15 @@ pub(crate) async fn restart_status(
     .fetch_all(&mut *transaction)
     .await?;
     let query = format!(
-        "select step.flow_slug, step.step_slug, step.queue_name from pgflow.steps step \
-         where step.flow_slug in (select member.flow_slug from ({MEMBERS}) member where member.function_name = any ($1)) \
-           and not exists ( \
-               select from pgflow.live_workers live \
-               where live.flow_slug = step.flow_slug and live.queue_name = step.queue_name and live.deprecated_at is null) \
-         order by step.flow_slug, step.step_index"
+        "select distinct member.flow_slug from ({}) member where member.function_name = any ($1)",
+        members()
     );
-    let uncovered: Vec<UncoveredStep> = sqlx::query_as(AssertSqlSafe(query))
+    let flows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(query))
         .bind(function_names)
         .fetch_all(&mut *transaction)
         .await?;
+    let flows: Vec<&str> = flows.iter().map(String::as_str).collect();
+    let uncovered = coverage::uncovered_steps(&mut *transaction, &flows).await?;
     transaction.rollback().await?;
     Ok(RestartStatus {
         without_worker,

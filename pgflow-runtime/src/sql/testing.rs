@@ -8,6 +8,9 @@ use uuid::Uuid;
 
 use super::{CallError, RawJson, claim::ClaimedTask, definition::LiveWorker};
 
+/// The worker function that tests of flows claim under. Nobody deploys it.
+pub(crate) const FUNCTION: &str = "pgflow_testing";
+
 /// A queued task whose message is in its queue, visible or not.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct WaitingTask {

@@ -14,15 +14,13 @@ use crate::{
     sql::{
         CallError,
         heartbeat::{Heartbeat, worker_heartbeats},
-        testing::live_workers,
+        testing::{FUNCTION, live_workers},
         worker::mark_worker_stopped,
     },
     startup::{self, StartupError, Target},
     worker::{Stop, options::Settings},
 };
 
-/// The function that all these workers run as.
-const FUNCTION: &str = "pgflow_testing";
 /// A test program that was killed counts as alive for 6 s; longer than that nobody needs to wait for one.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -17,11 +17,15 @@ pub(crate) async fn check(pool: &PgPool, started: &[Target]) {
     flows.sort_unstable();
     flows.dedup();
     for flow in flows {
-        match uncovered_steps(pool, flow).await {
+        match uncovered_steps(pool, &[flow]).await {
             Ok(steps) if steps.is_empty() => {}
             Ok(steps) => warn!(
                 flow,
-                steps = steps.join(", "),
+                steps = steps
+                    .iter()
+                    .map(|step| &*step.step_slug)
+                    .collect::<Vec<_>>()
+                    .join(", "),
                 "no worker serves these steps of the flow so far; their tasks wait until one starts (`pgflow coverage` shows it)"
             ),
             Err(error) => warn!(

@@ -93,6 +93,7 @@ async fn the_compiler_has_its_four_arguments_and_no_function_has_one_that_permit
         [
             "_assert_queues(owned)",
             "_lock_flow(alone)",
+            "_requeue_tasks(stalled)",
             "_skip_steps(cascade)",
             "_start_claimed(counted)",
             "_take_messages(counted)",

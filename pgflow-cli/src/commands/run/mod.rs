@@ -60,7 +60,7 @@ fn exit(details: &RunDetails) -> Exit {
     }
 }
 
-fn not_found(run_id: Uuid) -> Failure {
+pub(super) fn not_found(run_id: Uuid) -> Failure {
     Failure::new(
         Exit::NotFound,
         format!("run {run_id} does not exist; expected the id of a run; `pgflow runs` lists them"),

@@ -1,5 +1,5 @@
 use clap::Args;
-use pgflow_runtime::operations::{self, FunctionStatus};
+use pgflow_runtime::operations::{self, FunctionStatus, WorkerFunction};
 
 use super::{state, target};
 use crate::{
@@ -51,20 +51,37 @@ impl List {
     }
 }
 
+/// Columns that would be empty are left out.
 fn describe(functions: &[FunctionStatus]) -> String {
     if functions.is_empty() {
         return "no worker functions".to_owned();
     }
-    let mut rows = table(&["FUNCTION", "STATE", "START", "SINCE", "REASON", "RESTORES"]);
+    let any = |holds: fn(&WorkerFunction) -> bool| {
+        let mut all = functions.iter();
+        all.any(|status| holds(&status.function))
+    };
+    let with_reason = any(|function| !function.enabled);
+    let with_recorded = any(WorkerFunction::is_fenced);
+    let mut header = vec!["FUNCTION", "STATE", "START"];
+    if with_reason {
+        header.extend(["SINCE", "REASON"]);
+    }
+    header.extend(with_recorded.then_some("RESTORES"));
+    let mut rows = table(&header);
     for FunctionStatus { function, .. } in functions {
-        rows.add_row([
+        let mut row = vec![
             function.function_name.clone(),
             state::of(function).to_owned(),
             function.start_mode.clone(),
-            function.disabled_at.map(table::time).unwrap_or_default(),
-            table::short(function.disabled_reason.as_deref().unwrap_or_default(), 160),
-            table::short(&state::recorded(function), 60),
-        ]);
+        ];
+        if with_reason {
+            row.extend([
+                function.disabled_at.map(table::ago).unwrap_or_default(),
+                table::short(function.disabled_reason.as_deref().unwrap_or_default(), 160),
+            ]);
+        }
+        row.extend(with_recorded.then(|| table::short(&state::recorded(function), 60)));
+        rows.add_row(row);
     }
     let workers: Vec<_> = functions
         .iter()

@@ -42,44 +42,45 @@ fn reason(reason: Option<&str>) -> &str {
     reason.unwrap_or("no reason was given")
 }
 
-/// A line for each worker.
+/// A line for each worker, which fits into 80 columns unless names or reasons are long: of its id the last digits, by which logs and `--json` can be
+/// searched, and its queue only where one of them has another than its function's name.
 pub(super) fn workers<'a>(workers: impl IntoIterator<Item = &'a WorkerStatus>) -> String {
-    let mut rows = table(&[
-        "WORKER",
-        "FUNCTION",
-        "FLOW",
-        "STEP",
-        "QUEUE",
-        "STATE",
-        "TASKS",
-        "STARTED",
-        "HEARTBEAT",
-        "NOTE",
-    ]);
+    let workers: Vec<&WorkerStatus> = workers.into_iter().collect();
+    let with_queue = workers
+        .iter()
+        .any(|worker| worker.queue_name != worker.function_name);
+    let with_told = workers.iter().any(|worker| !told(worker).is_empty());
+    let mut header = vec!["WORKER", "FUNCTION"];
+    header.extend(with_queue.then_some("QUEUE"));
+    header.extend(["STATE", "TASKS", "STARTED", "HEARTBEAT"]);
+    header.extend(with_told.then_some("TOLD TO STOP"));
+    let mut rows = table(&header);
     for worker in workers {
-        rows.add_row([
-            worker.worker_id.to_string(),
-            worker.function_name.clone(),
-            worker.flow_slug.clone(),
-            worker
-                .step_slug
-                .clone()
-                .unwrap_or_else(|| "(all)".to_owned()),
-            worker.queue_name.clone(),
+        let mut row = vec![last_digits(worker), worker.function_name.clone()];
+        row.extend(with_queue.then(|| worker.queue_name.clone()));
+        row.extend([
             worker.state.as_str().to_owned(),
             worker.started_tasks.to_string(),
-            table::time(worker.started_at),
+            table::ago(worker.started_at),
             table::ago(worker.last_heartbeat_at),
-            table::short(&note(worker), 60),
         ]);
+        row.extend(with_told.then(|| table::short(&told(worker), 60)));
+        rows.add_row(row);
     }
     table::text(&rows)
 }
 
-fn note(worker: &WorkerStatus) -> String {
+/// The part of its id after the last hyphen: all of it is random.
+fn last_digits(worker: &WorkerStatus) -> String {
+    let id = worker.worker_id.to_string();
+    id.rsplit('-').next().unwrap_or_default().to_owned()
+}
+
+/// Why it was told to stop.
+fn told(worker: &WorkerStatus) -> String {
     match (&worker.deprecated_at, &worker.deprecated_reason) {
         (None, _) => String::new(),
-        (Some(_), None) => "told to stop".to_owned(),
-        (Some(_), Some(reason)) => format!("told to stop: {reason}"),
+        (Some(_), None) => "yes".to_owned(),
+        (Some(_), Some(reason)) => reason.clone(),
     }
 }

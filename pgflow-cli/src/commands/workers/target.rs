@@ -1,7 +1,7 @@
 //! Which functions a command is about.
 
 use clap::Args;
-use pgflow_runtime::{inspect, operations};
+use pgflow_runtime::operations;
 use sqlx::PgPool;
 
 use crate::{exit::Exit, failure::Failure, unknown};
@@ -54,11 +54,8 @@ pub(super) async fn of_flow(pool: &PgPool, flow: &str) -> Result<Option<Vec<Stri
     if !names.is_empty() {
         return Ok(Some(names));
     }
-    let known = inspect::flow_slugs(pool).await?;
-    if known.iter().any(|slug| slug == flow) {
-        return Ok(None);
-    }
-    Err(unknown::flow(flow, &known))
+    unknown::assert_flow(pool, flow).await?;
+    Ok(None)
 }
 
 /// The database would refuse too; here it is said what it has.

@@ -100,7 +100,7 @@ fn when_the_time_is_over_it_says_who_still_lives_and_how_to_go_on() {
         assert!(text.contains(line), "{line}: {text}");
     }
     for id in [&*draining, silent] {
-        assert!(text.contains(id), "{text}");
+        assert!(text.contains(&format!("\n{}  sums", &id[24..])), "{text}");
     }
 
     let as_json = database.pgflow(&[&drain[..], &["--json"]].concat());

@@ -33,9 +33,12 @@ fn functions_and_their_workers_are_listed_with_their_states() {
         ["FUNCTION", "STATE", "START", "SINCE", "REASON", "RESTORES"]
     );
     assert_eq!(functions[1][..3], ["steps__a", "fenced", "process"]);
-    assert_eq!(functions[1][5..], ["fenced:", "release", "42", "enabled"]);
+    assert_eq!(
+        functions[1][4..],
+        ["ago", "fenced:", "release", "42", "enabled"]
+    );
     assert_eq!(functions[2][..3], ["steps__b", "disabled", "http"]);
-    assert_eq!(functions[2][5..], ["poisoned", "work"]);
+    assert_eq!(functions[2][4..], ["ago", "poisoned", "work"]);
     assert_eq!(functions[3], ["sums", "enabled", "process"]);
 
     let workers = cells(workers);
@@ -44,39 +47,74 @@ fn functions_and_their_workers_are_listed_with_their_states() {
         [
             "WORKER",
             "FUNCTION",
-            "FLOW",
-            "STEP",
-            "QUEUE",
             "STATE",
             "TASKS",
             "STARTED",
             "HEARTBEAT",
-            "NOTE"
+            "TOLD",
+            "TO",
+            "STOP"
         ]
     );
-    let seen: Vec<_> = workers[1..].iter().map(|row| &row[1..7]).collect();
+    let seen: Vec<_> = workers[1..].iter().map(|row| &row[..4]).collect();
     assert_eq!(
         seen,
         [
-            ["steps__a", "steps", "a", "steps__a", "draining", "0"],
-            ["sums", "sums", "(all)", "sums", "lost", "0"],
-            ["sums", "sums", "(all)", "sums", "draining", "0"],
-            ["sums", "sums", "(all)", "sums", "running", "1"],
+            ["000000000005", "steps__a", "draining", "0"],
+            ["000000000003", "sums", "lost", "0"],
+            ["000000000002", "sums", "draining", "0"],
+            ["000000000001", "sums", "running", "1"],
         ]
     );
-    assert!(
-        text.contains("told to stop: fenced: release 42\n"),
-        "{text}"
-    );
-    assert_eq!(
-        workers[3][9..],
-        ["0s", "ago", "told", "to", "stop:", "too", "old"]
-    );
-    assert!(workers[2][9].starts_with("1m0"), "{text}");
+    assert_eq!(workers[1][8..], ["fenced:", "release", "42"]);
+    assert_eq!(workers[3][6..], ["0s", "ago", "too", "old"]);
+    assert!(workers[2][6].starts_with("1m0"), "{text}");
 
     let all = database.pgflow(&["workers", "list", "--all"]).done();
     assert_eq!(all.lines().count(), text.lines().count() + 1);
     assert!(all.contains("stopped"), "{all}");
+}
+
+#[test]
+fn columns_that_say_nothing_are_left_out() {
+    let database = Database::with_two_flows();
+    database.register(1, "sums", "sums", None);
+    database.register(2, "steps__a", "steps", Some("a"));
+    let text = database.pgflow(&["workers", "list"]).done();
+    let headers = |text: &str| -> Vec<String> {
+        let tables = text.split("\n\n");
+        let headers = tables.filter_map(|table| Some(cells(table).first()?.join(" ")));
+        headers.collect()
+    };
+    assert_eq!(
+        headers(&text),
+        [
+            "FUNCTION STATE START",
+            "WORKER FUNCTION STATE TASKS STARTED HEARTBEAT"
+        ]
+    );
+    database.execute("select pgflow.disable_worker_function('sums')");
+    database.register(3, "shared", "steps", Some("b"));
+    let text = database.pgflow(&["workers", "list"]).done();
+    assert_eq!(
+        headers(&text),
+        [
+            "FUNCTION STATE START SINCE REASON",
+            "WORKER FUNCTION QUEUE STATE TASKS STARTED HEARTBEAT"
+        ]
+    );
+    assert!(
+        text.contains("000000000003  shared    steps__b  running"),
+        "{text}"
+    );
+}
+
+#[test]
+fn eighty_columns_are_enough() {
+    let database = many();
+    let text = database.pgflow(&["workers", "list"]).done();
+    let widest = text.lines().map(str::len).max();
+    assert!(widest <= Some(80), "{text}");
 }
 
 #[test]
