@@ -126,10 +126,9 @@ begin
             select k.status from pgflow.step_states k where k.run_id = t.run_id and k.step_slug = t.step_slug limit 1
         ) s on true
         left join lateral (
-            select d.queue_name, coalesce(d.opt_timeout, f.opt_timeout) as timeout, coalesce(d.opt_max_attempts, f.opt_max_attempts) as max_attempts
-            from pgflow.steps d
-            join pgflow.flows f on f.flow_slug = d.flow_slug
-            where d.flow_slug = t.flow_slug and d.step_slug = t.step_slug
+            select k.queue_name, k.timeout, k.max_attempts
+            from pgflow.step_options k
+            where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug
             limit 1
         ) o on true
     ) m;
