@@ -1,7 +1,10 @@
 //! PGMQ alone: what the queue of a server can do at most.
 //!
 //! Needs nothing but std, sqlx, serde and tokio, so that other programs can include it.
-#![allow(dead_code, reason = "each program that includes this uses a part of it")]
+#![allow(
+    dead_code,
+    reason = "each program that includes this uses a part of it"
+)]
 
 use std::{
     error::Error,
