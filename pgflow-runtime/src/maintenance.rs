@@ -6,7 +6,8 @@
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), pgflow_runtime::sql::CallError> {
 //! use std::time::Duration;
-//! use pgflow_runtime::maintenance;
+//! # use pgflow_runtime as pgflow;
+//! use pgflow::maintenance;
 //!
 //! // Every batch is a transaction of its own, so nothing stays locked for long.
 //! let month = Duration::from_hours(30 * 24);

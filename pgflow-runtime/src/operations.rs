@@ -6,7 +6,8 @@
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
-//! use pgflow_runtime::operations;
+//! # use pgflow_runtime as pgflow;
+//! use pgflow::operations;
 //!
 //! // All functions of the flow at once: the old code of one step must not run beside the new code of another.
 //! let functions = operations::functions_of_flow(&pool, "media_ingest").await?;

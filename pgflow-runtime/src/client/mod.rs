@@ -4,7 +4,8 @@
 //! # async fn example<F>(pool: sqlx::PgPool, input: F::Input) -> Result<(), Box<dyn std::error::Error>>
 //! # where F: pgflow_runtime::flow::Flow {
 //! use std::time::Duration;
-//! use pgflow_runtime::client::Client;
+//! # use pgflow_runtime as pgflow;
+//! use pgflow::client::Client;
 //!
 //! let client = Client::new(pool);
 //! let run = client.start::<F>(&input).await?;
@@ -46,7 +47,7 @@ impl Client {
         Self { pool }
     }
 
-    /// Starts a run. A worker of the flow in this process looks for it at once, others within their poll interval.
+    /// Starts a run. Idle workers of the flow are notified of it, in whatever process they run.
     pub async fn start<F: Flow>(&self, input: &F::Input) -> Result<RunHandle<F>, ClientError> {
         let run_id = F::start(&self.pool, input).await?;
         wake_flow(F::DEFINITION.slug);
@@ -71,7 +72,8 @@ impl Client {
     /// ```no_run
     /// # async fn example<F>(pool: sqlx::PgPool, inputs: Vec<F::Input>) -> Result<(), Box<dyn std::error::Error>>
     /// # where F: pgflow_runtime::flow::Flow {
-    /// use pgflow_runtime::client::Client;
+    /// # use pgflow_runtime as pgflow;
+    /// use pgflow::client::Client;
     ///
     /// let client = Client::new(pool);
     /// for thousand in inputs.chunks(1000) {

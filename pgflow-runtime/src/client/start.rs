@@ -18,7 +18,8 @@ use crate::{
 /// ```no_run
 /// # async fn example<Audit>(pool: sqlx::PgPool, input: Audit::Input) -> Result<(), Box<dyn std::error::Error>>
 /// # where Audit: pgflow_runtime::flow::Flow {
-/// use pgflow_runtime::client::{Client, StartFlow};
+/// # use pgflow_runtime as pgflow;
+/// use pgflow::client::{Client, StartFlow};
 ///
 /// let mut transaction = pool.begin().await?;
 /// sqlx::query("insert into orders default values").execute(&mut *transaction).await?;
@@ -53,7 +54,8 @@ pub trait StartFlow: Flow {
     /// ```no_run
     /// # async fn example<Audit>(pool: sqlx::PgPool, inputs: Vec<Audit::Input>) -> Result<(), Box<dyn std::error::Error>>
     /// # where Audit: pgflow_runtime::flow::Flow {
-    /// use pgflow_runtime::client::StartFlow;
+    /// # use pgflow_runtime as pgflow;
+    /// use pgflow::client::StartFlow;
     ///
     /// let mut transaction = pool.begin().await?;
     /// for thousand in inputs.chunks(1000) {

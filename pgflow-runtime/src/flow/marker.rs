@@ -58,7 +58,8 @@ impl Error for RefusedDelay {
 ///
 /// ```
 /// use std::{io, time::Duration};
-/// use pgflow_runtime::flow::{RetryAfter, StepError};
+/// # use pgflow_runtime::flow as pgflow;
+/// use pgflow::{RetryAfter, StepError};
 ///
 /// fn fetch() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 ///     Err(io::Error::other(RetryAfter::new(Duration::from_secs(30), "too many requests")))?

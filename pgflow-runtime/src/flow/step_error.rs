@@ -27,7 +27,8 @@ pub type StepResult<T> = Result<T, StepError>;
 ///
 /// ```
 /// use std::time::Duration;
-/// use pgflow_runtime::flow::{StepError, StepResult};
+/// # use pgflow_runtime::flow as pgflow;
+/// use pgflow::{StepError, StepResult};
 ///
 /// fn check(status: u16, body: &str) -> StepResult<u64> {
 ///     match status {

@@ -17,7 +17,8 @@ use crate::context::{Attempt, StepContext};
 /// ```
 /// # let _runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
 /// use std::time::Duration;
-/// use pgflow_runtime::context::StepContext;
+/// # use pgflow_runtime::context as pgflow;
+/// use pgflow::StepContext;
 ///
 /// let ctx = StepContext::for_test().attempt(2).max_attempts(5).task_index(3).deadline_in(Duration::from_secs(10)).build();
 /// assert_eq!((ctx.attempt(), ctx.max_attempts(), ctx.task_index()), (2, 5, 3));

@@ -37,7 +37,8 @@ use crate::{
 /// ```no_run
 /// # async fn example<F>(pool: sqlx::PgPool, step: F::Step, input: F::Input) -> Result<(), Box<dyn std::error::Error>>
 /// # where F: pgflow_runtime::flow::Flow<State = ()> {
-/// use pgflow_runtime::testing::run_to_end;
+/// # use pgflow_runtime as pgflow;
+/// use pgflow::testing::run_to_end;
 ///
 /// let run = run_to_end::<F>(&pool, &(), input).await?;
 /// assert_eq!(run.task(step, 0).unwrap().attempts.len(), 1);

@@ -20,7 +20,8 @@ use crate::{
 /// ```no_run
 /// # async fn run<F>(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>>
 /// # where F: pgflow_runtime::flow::Flow<State = (), Queues = pgflow_runtime::flow::OneQueue> {
-/// use pgflow_runtime::worker::FlowWorker;
+/// # use pgflow_runtime as pgflow;
+/// use pgflow::worker::FlowWorker;
 ///
 /// FlowWorker::<F>::new().concurrency(8).run(&pool).await?;
 /// # Ok(())

@@ -26,7 +26,8 @@ use crate::{
 /// ```no_run
 /// # async fn run<F>(pool: sqlx::PgPool, embed: F::Step) -> Result<(), Box<dyn std::error::Error>>
 /// # where F: pgflow_runtime::flow::StepQueued<State = ()> {
-/// use pgflow_runtime::worker::StepWorker;
+/// # use pgflow_runtime as pgflow;
+/// use pgflow::worker::StepWorker;
 ///
 /// StepWorker::<F>::all()
 ///     .concurrency(32)

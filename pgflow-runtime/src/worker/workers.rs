@@ -22,7 +22,8 @@ use crate::startup::StartupError;
 /// #     Plain: pgflow_runtime::flow::Flow<State = (), Queues = pgflow_runtime::flow::OneQueue>,
 /// #     Ingest: pgflow_runtime::flow::StepQueued<State = ()>,
 /// # {
-/// use pgflow_runtime::worker::{FlowWorker, StepWorker, Workers};
+/// # use pgflow_runtime as pgflow;
+/// use pgflow::worker::{FlowWorker, StepWorker, Workers};
 ///
 /// Workers::new(&pool)
 ///     .add(FlowWorker::<Plain>::new())
