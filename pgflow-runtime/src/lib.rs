@@ -10,6 +10,7 @@ pub mod dev;
 pub mod flow;
 pub mod inspect;
 pub mod inspect_flow;
+mod listening;
 pub mod maintenance;
 pub mod migrate;
 pub mod operations;

@@ -16,6 +16,7 @@
 //!
 //! To start a run together with other changes of a transaction, see [`StartFlow`].
 
+mod ends;
 mod error;
 mod run_handle;
 mod snapshot;
@@ -39,12 +40,25 @@ use crate::{flow::Flow, worker::wake_flow};
 #[derive(Clone)]
 pub struct Client {
     pool: PgPool,
+    listen: bool,
 }
 
 impl Client {
     /// A client that uses the pool for every call.
     pub fn new(pool: PgPool) -> Self {
-        Self { pool }
+        Self { pool, listen: true }
+    }
+
+    /// Whether the database's notifications tell those who [`wait`](RunHandle::wait) that a run has ended; yes by default. While anything waits, and
+    /// for some seconds more, they come over one connection per process and pool, which is made as those of the pool are, in addition to them.
+    ///
+    /// Say no where no such connection may be made, or where it is of no use: behind a pooler in transaction mode, and with the event level `off` or
+    /// Supabase's Realtime, with which nothing is notified. Then a wait only looks from time to time. It concerns the handles that this client
+    /// makes from now on.
+    #[must_use]
+    pub fn listen(mut self, listen: bool) -> Self {
+        self.listen = listen;
+        self
     }
 
     /// Starts a run. Idle workers of the flow are notified of it, in whatever process they run.
@@ -125,12 +139,14 @@ impl Client {
 
     /// The handle of a run that was started before, here or elsewhere. Asks nothing of the database yet.
     pub fn run<F: Flow>(&self, run_id: Uuid) -> RunHandle<F> {
-        RunHandle::new(self.pool.clone(), run_id)
+        RunHandle::new(self.pool.clone(), run_id, self.listen)
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
     }
 }

@@ -12,14 +12,16 @@ use crate::{flow::Flow, sql::run::get_run_with_states};
 pub struct RunHandle<F> {
     pool: PgPool,
     run_id: Uuid,
+    listen: bool,
     flow: PhantomData<fn() -> F>,
 }
 
 impl<F: Flow> RunHandle<F> {
-    pub(super) fn new(pool: PgPool, run_id: Uuid) -> Self {
+    pub(super) fn new(pool: PgPool, run_id: Uuid, listen: bool) -> Self {
         Self {
             pool,
             run_id,
+            listen,
             flow: PhantomData,
         }
     }
@@ -31,6 +33,10 @@ impl<F: Flow> RunHandle<F> {
 
     /// Waits until the run has ended, however long that takes, and returns its output. Await it, or set a
     /// [`timeout`](Wait::timeout) first.
+    ///
+    /// The database notifies of each end, which is then seen at once. Any number of waits share one connection for that, in addition to those of the
+    /// pool; [`Client::listen`](super::Client::listen) does without. The run is also looked at from time to time, soon at first, then every 500 ms:
+    /// so nothing depends on notifications, see also [`poll_interval`](Wait::poll_interval).
     pub fn wait(&self) -> Wait<F> {
         Wait::new(self.clone())
     }
@@ -47,6 +53,10 @@ impl<F: Flow> RunHandle<F> {
     pub(super) fn pool(&self) -> &PgPool {
         &self.pool
     }
+
+    pub(super) fn listens(&self) -> bool {
+        self.listen
+    }
 }
 
 impl<F> Clone for RunHandle<F> {
@@ -54,6 +64,7 @@ impl<F> Clone for RunHandle<F> {
         Self {
             pool: self.pool.clone(),
             run_id: self.run_id,
+            listen: self.listen,
             flow: PhantomData,
         }
     }

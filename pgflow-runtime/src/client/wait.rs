@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
-use super::{RunError, RunHandle};
+use super::{RunError, RunHandle, ends::Waiter};
 use crate::{
     flow::{BoxFuture, Flow, Outputs},
     sql::{
@@ -27,11 +27,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Wait<F> {
     run: RunHandle<F>,
     timeout: Option<Duration>,
+    looks: Backoff,
 }
 
 impl<F: Flow> Wait<F> {
     pub(super) fn new(run: RunHandle<F>) -> Self {
-        Self { run, timeout: None }
+        Self {
+            run,
+            timeout: None,
+            looks: LOOKS,
+        }
     }
 
     /// Waits no longer than this: then the result is [`RunError::Timeout`], and the run goes on.
@@ -40,10 +45,18 @@ impl<F: Flow> Wait<F> {
         self
     }
 
+    /// How often the run is looked at without a notification of its end. By default that is soon at first, then every 500 ms. Where notifications come,
+    /// something longer spares the database the looks of many waits; an end whose notification is lost is seen that much later.
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.looks = Backoff::new(interval, interval);
+        self
+    }
+
     async fn run(self) -> Result<F::Output, RunError> {
         let run_id = self.run.run_id();
         let mut look = Look {
             run: &self.run,
+            looks: self.looks.clone(),
             failure: None,
         };
         let Some(limit) = self.timeout else {
@@ -73,6 +86,7 @@ impl<F: Flow> IntoFuture for Wait<F> {
 
 struct Look<'a, F> {
     run: &'a RunHandle<F>,
+    looks: Backoff,
     /// The last look failed: since when looks fail, and why.
     failure: Option<(Instant, CallError)>,
 }
@@ -80,7 +94,11 @@ struct Look<'a, F> {
 impl<F: Flow> Look<'_, F> {
     async fn until_ended(&mut self) -> Result<F::Output, RunError> {
         let run_id = self.run.run_id();
-        let mut pause = LOOKS;
+        // Before the first look: an end after it must be heard of.
+        let waiter = self
+            .run
+            .listens()
+            .then(|| Waiter::join(self.run.pool(), run_id));
         loop {
             match read_end(self.run.pool(), run_id).await {
                 Ok(Some(end)) => {
@@ -92,7 +110,11 @@ impl<F: Flow> Look<'_, F> {
                 Ok(None) => return Err(RunError::NotFound { run_id }),
                 Err(source) => self.tolerate(source)?,
             }
-            sleep(pause.next_delay()).await;
+            let pause = self.looks.next_delay();
+            match &waiter {
+                Some(waiter) => waiter.sleep(pause).await,
+                None => sleep(pause).await,
+            }
         }
     }
 

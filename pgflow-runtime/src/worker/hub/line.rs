@@ -2,26 +2,26 @@
 
 use std::{error::Error, future::Future, time::Duration};
 
-use sqlx::{PgPool, postgres::PgListener};
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use super::Hub;
-use crate::sql::{
-    CallError,
-    complete::AttemptKey,
-    heartbeat::{Heartbeat, lost_attempts, worker_heartbeats},
-    retry::Backoff,
+use crate::{
+    listening::{Listening, within_limit},
+    sql::{
+        CallError,
+        complete::AttemptKey,
+        heartbeat::{Heartbeat, lost_attempts, worker_heartbeats},
+        retry::Backoff,
+    },
 };
 
 /// Where the database says which queue got work.
 const CHANNEL: &str = "pgflow_work";
-/// How long the connection may take to be made, and to answer.
-const LIMIT: Duration = Duration::from_secs(3);
 /// A connection that lasted as long was a good one: the next one is made without much of a wait.
 const LASTING: Duration = Duration::from_secs(10);
 
@@ -88,7 +88,7 @@ pub(super) async fn run(hub: &Hub, mut requests: mpsc::Receiver<Request>, is_fir
     // The hub keeps the sender.
     while wanted.wait_for(|&wanted| wanted).await.is_ok() {
         let since = Instant::now();
-        let ended = match within_limit(Connection::open(hub)).await {
+        let ended = match Listening::open(&hub.pool, CHANNEL).await {
             Ok(mut connection) => {
                 if is_known {
                     info!("the connection for notifications is there again");
@@ -126,33 +126,7 @@ pub(super) async fn run(hub: &Hub, mut requests: mpsc::Receiver<Request>, is_fir
     }
 }
 
-struct Connection {
-    /// Of this connection alone.
-    pool: PgPool,
-    listener: PgListener,
-}
-
-impl Connection {
-    /// A connection as the pool makes them, beside those of the pool.
-    async fn open(hub: &Hub) -> Result<Self, sqlx::Error> {
-        let options = hub.pool.options().clone();
-        let pool = options
-            .max_connections(1)
-            .min_connections(0)
-            .max_lifetime(None)
-            .idle_timeout(None)
-            .acquire_timeout(LIMIT)
-            // Read each time: a password may have been renewed.
-            .connect_lazy_with(hub.pool.connect_options().as_ref().clone());
-        let listener = PgListener::connect_with(&pool).await?;
-        let mut connection = Self { pool, listener };
-        let Self { listener, .. } = &mut connection;
-        listener.eager_reconnect(false);
-        listener.ignore_pool_close_event(true);
-        listener.listen(CHANNEL).await?;
-        Ok(connection)
-    }
-
+impl Listening {
     /// Hears notifications and makes calls. Ends well when nobody wants that any more.
     async fn serve(
         &mut self,
@@ -162,14 +136,8 @@ impl Connection {
     ) -> Result<(), sqlx::Error> {
         loop {
             tokio::select! {
-                // Dropped unfinished by the other branches, `try_recv` loses nothing: it awaits only bytes from the socket, and takes them out of
-                // the buffer once a whole message is there. Making a connection anew, which it would also do, is not safe to drop; so that is
-                // never left to it: the first `None` ends this connection. Notifications that arrive during a call are kept for the next
-                // `try_recv`.
-                notification = self.listener.try_recv() => match notification? {
-                    Some(notification) => hub.announce(notification.payload()),
-                    None => return Err(lost()),
-                },
+                // Notifications that arrive during a call are kept for the next `hear`.
+                notification = self.hear() => hub.announce(notification?.payload()),
                 Some(request) = requests.recv() => self.answer(request).await?,
                 () = until_unwanted(wanted) => {
                     debug!("no worker of this process wants notifications any more");
@@ -192,13 +160,6 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        // The connection then says good-bye and is closed, by a task in the background: one that hangs holds nobody up.
-        drop(self.pool.close());
-    }
-}
-
 /// Makes a call unless nobody waits for it any more. An error that is not the database's answer, or none in time, ends the connection.
 async fn reply_with<T>(
     reply: Reply<T>,
@@ -207,12 +168,11 @@ async fn reply_with<T>(
     if reply.is_closed() {
         return Ok(());
     }
-    let answer = match timeout(LIMIT, call).await {
-        Ok(Err(CallError::Database(error))) if error.as_database_error().is_none() => {
+    let answer = match within_limit(call).await? {
+        Err(CallError::Database(error)) if error.as_database_error().is_none() => {
             return Err(error);
         }
-        Ok(answer) => answer,
-        Err(_elapsed) => return Err(no_answer()),
+        answer => answer,
     };
     // Whoever asked may have stopped waiting meanwhile.
     let _ = reply.send(answer);
@@ -222,28 +182,4 @@ async fn reply_with<T>(
 async fn until_unwanted(wanted: &mut watch::Receiver<bool>) {
     // The hub keeps the sender, so this is the only way to end.
     let _ = wanted.wait_for(|&wanted| !wanted).await;
-}
-
-async fn within_limit<T>(
-    open: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
-    timeout(LIMIT, open)
-        .await
-        .unwrap_or_else(|_| Err(no_answer()))
-}
-
-fn lost() -> sqlx::Error {
-    std::io::Error::new(
-        std::io::ErrorKind::ConnectionAborted,
-        "the server closed the connection",
-    )
-    .into()
-}
-
-fn no_answer() -> sqlx::Error {
-    std::io::Error::new(
-        std::io::ErrorKind::TimedOut,
-        format!("the server did not answer within {LIMIT:?}"),
-    )
-    .into()
 }

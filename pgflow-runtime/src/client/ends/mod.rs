@@ -1,0 +1,173 @@
+//! Who waits for the ends of runs, and hears of them from the database.
+//!
+//! Those that wait over one pool share one connection for notifications, made when the first of them finds its run not ended yet. It is kept by a task
+//! of one waiter's runtime; when that runtime ends, another waiter's takes over. Nothing depends on it: each waiter also polls.
+
+mod line;
+
+use std::{
+    collections::HashMap,
+    ptr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use sqlx::PgPool;
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
+use uuid::Uuid;
+
+/// One per pool that is waited over.
+static ALL: Mutex<Vec<Weak<Ends>>> = Mutex::new(Vec::new());
+
+/// How long the connection is kept when nothing waits: the next wait often follows soon.
+const LINGER: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+struct Ends {
+    pool: PgPool,
+    waiters: Mutex<Waiters>,
+    is_waited: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Waiters {
+    by_run: HashMap<Uuid, Vec<Arc<Notify>>>,
+    /// A task keeps the connection.
+    is_attended: bool,
+}
+
+/// Somebody who waits for a run, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    ends: Arc<Ends>,
+    run_id: Uuid,
+    hint: Arc<Notify>,
+}
+
+impl Waiter {
+    pub(super) fn join(pool: &PgPool, run_id: Uuid) -> Self {
+        let ends = Ends::of(pool);
+        let hint = Arc::new(Notify::new());
+        let mut waiters = lock(&ends.waiters);
+        let of_run = waiters.by_run.entry(run_id).or_default();
+        of_run.push(Arc::clone(&hint));
+        ends.is_waited.send_replace(true);
+        drop(waiters);
+        Self { ends, run_id, hint }
+    }
+
+    /// Sleeps until the run has ended, or may have, or the pause is over; hears of ends that come after the first call.
+    pub(super) async fn sleep(&self, pause: Duration) {
+        self.ends.attend();
+        // Both ways to wake up lead to a look.
+        let _ = timeout(pause, self.hint.notified()).await;
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut waiters = lock(&self.ends.waiters);
+        if let Some(of_run) = waiters.by_run.get_mut(&self.run_id) {
+            of_run.retain(|hint| !Arc::ptr_eq(hint, &self.hint));
+            if of_run.is_empty() {
+                waiters.by_run.remove(&self.run_id);
+            }
+        }
+        let is_waited = !waiters.by_run.is_empty();
+        self.ends.is_waited.send_replace(is_waited);
+    }
+}
+
+impl Ends {
+    /// Those of a pool and all its clones.
+    fn of(pool: &PgPool) -> Arc<Self> {
+        let mut all = lock(&ALL);
+        all.retain(|ends| ends.strong_count() > 0);
+        // Clones of a pool share its options. Those of a pool that is gone can't lie at the same place: it is kept here.
+        let is_of_pool = |ends: &Arc<Self>| ptr::eq(ends.pool.options(), pool.options());
+        if let Some(ends) = all.iter().filter_map(Weak::upgrade).find(is_of_pool) {
+            return ends;
+        }
+        let ends = Arc::new(Self {
+            pool: pool.clone(),
+            waiters: Mutex::default(),
+            is_waited: watch::Sender::new(false),
+        });
+        all.push(Arc::downgrade(&ends));
+        ends
+    }
+
+    /// Sees to it that a task keeps the connection.
+    fn attend(self: &Arc<Self>) {
+        // Otherwise it would end at once and wake all, who would start it again.
+        if self.pool.is_closed() {
+            return;
+        }
+        let mut waiters = lock(&self.waiters);
+        if !waiters.is_attended {
+            waiters.is_attended = true;
+            tokio::spawn(Attendance(Arc::clone(self)).run());
+        }
+    }
+
+    fn announce(&self, run_id: Uuid) {
+        if let Some(of_run) = lock(&self.waiters).by_run.get(&run_id) {
+            of_run.iter().for_each(|hint| hint.notify_one());
+        }
+    }
+
+    /// Wakes all, whose notifications may have been lost.
+    fn announce_all(&self) {
+        let waiters = lock(&self.waiters);
+        let hints = waiters.by_run.values().flatten();
+        hints.for_each(|hint| hint.notify_one());
+    }
+
+    /// Returns when nothing has waited for a while.
+    async fn until_idle(&self) {
+        let mut is_waited = self.is_waited.subscribe();
+        // These keep the sender, so that waiting never fails.
+        while is_waited.wait_for(|&waited| !waited).await.is_ok() {
+            if timeout(LINGER, is_waited.wait_for(|&waited| waited))
+                .await
+                .is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// Makes the task the one that keeps the connection, until it ends, or is dropped with its runtime.
+struct Attendance(Arc<Ends>);
+
+impl Attendance {
+    async fn run(self) {
+        let ends = &self.0;
+        tokio::select! {
+            () = line::run(ends) => {}
+            () = ends.until_idle() => {}
+            // Whoever closes a pool often wants no connection left behind.
+            () = ends.pool.close_event() => {}
+        }
+    }
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        lock(&self.0.waiters).is_attended = false;
+        // Whoever still waits has another task started.
+        self.0.announce_all();
+    }
+}
+
+/// What these locks guard is as good as it was before a panic; nothing under them panics anyway.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;
