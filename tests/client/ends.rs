@@ -13,7 +13,7 @@ use crate::support::invariants::assert_invariants;
 use crate::support::{TestDb, eventually};
 
 const DEADLINE: Duration = Duration::from_secs(20);
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 /// The name of the callers' connections.
 const CALLER: &str = "caller";
 

@@ -115,15 +115,18 @@ impl Ends {
 
     fn announce(&self, run_id: Uuid) {
         if let Some(of_run) = lock(&self.waiters).by_run.get(&run_id) {
-            of_run.iter().for_each(|hint| hint.notify_one());
+            for hint in of_run {
+                hint.notify_one();
+            }
         }
     }
 
     /// Wakes all, whose notifications may have been lost.
     fn announce_all(&self) {
         let waiters = lock(&self.waiters);
-        let hints = waiters.by_run.values().flatten();
-        hints.for_each(|hint| hint.notify_one());
+        for hint in waiters.by_run.values().flatten() {
+            hint.notify_one();
+        }
     }
 
     /// Returns when nothing has waited for a while.
