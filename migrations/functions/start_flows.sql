@@ -10,7 +10,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_memoize = off
 as $$
 #variable_conflict use_column
 declare
