@@ -1,12 +1,15 @@
 //! A connection that hears notifications, beside those of a pool.
 
-use std::{future::Future, time::Duration};
+use std::{error::Error, future::Future, time::Duration};
 
 use sqlx::{
     PgPool,
     postgres::{PgListener, PgNotification},
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{debug, warn};
+
+use crate::sql::retry::Backoff;
 
 /// How long the connection may take to be made, and to answer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(3);
@@ -60,6 +63,56 @@ impl Drop for Listening {
     fn drop(&mut self) {
         // The connection then says good-bye and is closed, by a task in the background: one that hangs holds nobody up.
         drop(self.pool.close());
+    }
+}
+
+/// A connection that lasted as long was a good one: the next one is made without much of a wait.
+const LASTING: Duration = Duration::from_secs(10);
+
+/// How a connection is made anew: how long to wait before, and what was said of it.
+#[derive(Debug)]
+pub(crate) struct Outage {
+    /// What to say of the first loss, and of those that follow it soon.
+    lost: &'static str,
+    still: &'static str,
+    backoff: Backoff,
+    is_known: bool,
+}
+
+impl Outage {
+    pub(crate) fn new(lost: &'static str, still: &'static str) -> Self {
+        Self {
+            lost,
+            still,
+            backoff: Backoff::database(),
+            is_known: false,
+        }
+    }
+
+    /// A loss was told, and nothing has lasted since.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    pub(crate) async fn pause(&mut self) {
+        sleep(self.backoff.next_delay()).await;
+    }
+
+    /// Tells that a connection which was asked for then is lost, or can't be made, and waits.
+    pub(crate) async fn after(&mut self, since: Instant, error: &sqlx::Error) {
+        if since.elapsed() >= LASTING {
+            self.backoff.reset();
+            self.is_known = false;
+        }
+        let delay = self.backoff.next_delay();
+        // Said once: what the connection is for goes on without it, and the rest of the database may be away, too.
+        if self.is_known {
+            debug!(?delay, error = error as &dyn Error, "{}", self.still);
+        } else {
+            warn!(?delay, error = error as &dyn Error, "{}", self.lost);
+            self.is_known = true;
+        }
+        sleep(delay).await;
     }
 }
 

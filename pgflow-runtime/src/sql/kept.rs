@@ -4,7 +4,7 @@
 //! whose server process has other things in its caches. Calls that follow each other closely spare that.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -12,6 +12,7 @@ use sqlx::{PgPool, Postgres, pool::PoolConnection};
 use tokio::time::{Instant, sleep_until};
 
 use super::CallError;
+use crate::lock::lock;
 
 /// How long a connection waits for the next call.
 const KEEP: Duration = Duration::from_millis(20);
@@ -95,8 +96,4 @@ async fn give_back(waiting: Arc<Mutex<Waiting>>) {
             return;
         }
     }
-}
-
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -10,6 +10,7 @@ use sqlx::{PgConnection, PgPool};
 use tokio::time::timeout;
 
 use super::{CallError, kept::Kept};
+use crate::lock::lock;
 
 /// How long a call may take at first. Only calls that wait for a lock, or move very much data, take nearly as long.
 const FIRST: Duration = Duration::from_secs(30);
@@ -56,8 +57,8 @@ impl Limited {
         result
     }
 
-    fn limit(&self) -> std::sync::MutexGuard<'_, Duration> {
-        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
+    fn limit(&self) -> MutexGuard<'_, Duration> {
+        lock(&self.limit)
     }
 }
 

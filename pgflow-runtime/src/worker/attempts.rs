@@ -2,12 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use tokio_util::sync::CancellationToken;
 
-use crate::sql::complete::AttemptKey;
+use crate::{lock::lock, sql::complete::AttemptKey};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Attempts {
@@ -47,7 +47,7 @@ impl Attempts {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<AttemptKey, CancellationToken>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.running)
     }
 }
 

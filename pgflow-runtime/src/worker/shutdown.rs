@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
 
@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::WorkerError;
+use crate::lock::lock;
 
 /// Told once, seen by every part: stop claiming, and end within the shutdown timeout, counted from now.
 #[derive(Debug, Clone, Default)]
@@ -102,11 +103,8 @@ impl Stop {
         self.fault().take().map_or(Ok(()), Err)
     }
 
-    fn fault(&self) -> std::sync::MutexGuard<'_, Option<WorkerError>> {
-        self.state
-            .fault
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn fault(&self) -> MutexGuard<'_, Option<WorkerError>> {
+        lock(&self.state.fault)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::{sql::retry::jittered, startup::Target};
+use crate::{lock::lock, sql::retry::jittered, startup::Target};
 
 /// The database notifies once per queue and 50 ms. What others committed meanwhile is found when the claimer looks again; a transaction that was
 /// about to commit needs a moment more.
@@ -66,8 +66,7 @@ pub(crate) fn wake_all() {
 }
 
 fn wake(is_meant: impl Fn(&Claimer) -> bool) {
-    // A list is as good as it was before a panic; nothing under this lock panics anyway.
-    let claimers = CLAIMERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let claimers = lock(&CLAIMERS);
     let meant = claimers.iter().filter(|claimer| is_meant(claimer));
     for hint in meant.filter_map(|claimer| claimer.hint.upgrade()) {
         hint.notify.notify_one();
@@ -85,7 +84,7 @@ impl Wakeup {
                 Some(step) => Reach::Steps(definition.slug, after(definition, step)),
             },
         };
-        let mut claimers = CLAIMERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claimers = lock(&CLAIMERS);
         claimers.retain(|claimer| claimer.hint.strong_count() > 0);
         claimers.push(Claimer {
             flow: definition.slug,

@@ -1,19 +1,14 @@
 //! The connection that hears which runs have ended.
 
-use std::{error::Error, time::Duration};
-
 use serde::Deserialize;
-use tokio::time::{Instant, sleep};
-use tracing::{debug, warn};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Ends;
-use crate::{listening::Listening, sql::retry::Backoff};
+use crate::listening::{Listening, Outage};
 
 /// Where the database tells events.
 const CHANNEL: &str = "pgflow";
-/// A connection that lasted as long was a good one: the next one is made without much of a wait.
-const LASTING: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -23,32 +18,14 @@ struct Event<'a> {
 
 /// Keeps the connection up until it is dropped.
 pub(super) async fn run(ends: &Ends) {
-    let mut backoff = Backoff::database();
-    let mut is_known = false;
+    let mut outage = Outage::new(
+        "the connection for the ends of runs was lost or can't be made; whoever waits polls until it is there",
+        "still no connection for the ends of runs",
+    );
     loop {
         let since = Instant::now();
         let error = serve(ends).await;
-        if since.elapsed() >= LASTING {
-            backoff.reset();
-            is_known = false;
-        }
-        let delay = backoff.next_delay();
-        // Said once: without the connection ends are seen later, and not at all when the rest of the database is away, too.
-        if is_known {
-            debug!(
-                ?delay,
-                error = &error as &dyn Error,
-                "still no connection for the ends of runs"
-            );
-        } else {
-            warn!(
-                ?delay,
-                error = &error as &dyn Error,
-                "the connection for the ends of runs was lost or can't be made; whoever waits polls until it is there"
-            );
-            is_known = true;
-        }
-        sleep(delay).await;
+        outage.after(since, &error).await;
     }
 }
 

@@ -7,8 +7,7 @@ mod line;
 
 use std::{
     collections::HashMap,
-    ptr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -19,8 +18,13 @@ use tokio::{
 };
 use uuid::Uuid;
 
+use crate::{
+    lock::lock,
+    per_pool::{OfPool, PerPool},
+};
+
 /// One per pool that is waited over.
-static ALL: Mutex<Vec<Weak<Ends>>> = Mutex::new(Vec::new());
+static ALL: PerPool<Ends> = PerPool::new();
 
 /// How long the connection is kept when nothing waits: the next wait often follows soon.
 const LINGER: Duration = Duration::from_secs(5);
@@ -81,23 +85,19 @@ impl Drop for Waiter {
     }
 }
 
+impl OfPool for Ends {
+    fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
 impl Ends {
-    /// Those of a pool and all its clones.
     fn of(pool: &PgPool) -> Arc<Self> {
-        let mut all = lock(&ALL);
-        all.retain(|ends| ends.strong_count() > 0);
-        // Clones of a pool share its options. Those of a pool that is gone can't lie at the same place: it is kept here.
-        let is_of_pool = |ends: &Arc<Self>| ptr::eq(ends.pool.options(), pool.options());
-        if let Some(ends) = all.iter().filter_map(Weak::upgrade).find(is_of_pool) {
-            return ends;
-        }
-        let ends = Arc::new(Self {
-            pool: pool.clone(),
+        ALL.of(pool, |pool| Self {
+            pool,
             waiters: Mutex::default(),
             is_waited: watch::Sender::new(false),
-        });
-        all.push(Arc::downgrade(&ends));
-        ends
+        })
     }
 
     /// Sees to it that a task keeps the connection.
@@ -165,11 +165,6 @@ impl Drop for Attendance {
         // Whoever still waits has another task started.
         self.0.announce_all();
     }
-}
-
-/// What these locks guard is as good as it was before a panic; nothing under them panics anyway.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

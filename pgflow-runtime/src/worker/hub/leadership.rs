@@ -11,7 +11,8 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::{Hub, heartbeat, line, lock, recovery};
+use super::{Hub, heartbeat, line, recovery};
+use crate::lock::lock;
 
 /// How often the leader shows that its runtime still runs it.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(250);

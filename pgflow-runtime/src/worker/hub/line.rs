@@ -1,29 +1,26 @@
 //! The hub's own connection: it hears notifications, and carries heartbeats also while handlers use up the pool.
 
-use std::{error::Error, future::Future, time::Duration};
+use std::future::Future;
 
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    time::{Instant, sleep},
+    time::Instant,
 };
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 use uuid::Uuid;
 
 use super::Hub;
 use crate::{
-    listening::{Listening, within_limit},
+    listening::{Listening, Outage, within_limit},
     sql::{
         CallError,
         complete::AttemptKey,
         heartbeat::{Heartbeat, lost_attempts, worker_heartbeats},
-        retry::Backoff,
     },
 };
 
 /// Where the database says which queue got work.
 const CHANNEL: &str = "pgflow_work";
-/// A connection that lasted as long was a good one: the next one is made without much of a wait.
-const LASTING: Duration = Duration::from_secs(10);
 
 /// Where to ask for calls over the connection. They wait for it while it is made, or made anew.
 #[derive(Debug)]
@@ -79,18 +76,20 @@ impl Line {
 /// Keeps the connection up, as long as a member wants it, until it is dropped.
 pub(super) async fn run(hub: &Hub, mut requests: mpsc::Receiver<Request>, is_first: bool) {
     let mut wanted = hub.listens.subscribe();
-    let mut backoff = Backoff::database();
-    let mut is_known = false;
+    let mut outage = Outage::new(
+        "the connection for notifications was lost or can't be made; workers poll until it is there",
+        "still no connection for notifications",
+    );
     if !is_first {
         // Workers that stop together lead one after the other, for a moment each.
-        sleep(backoff.next_delay()).await;
+        outage.pause().await;
     }
     // The hub keeps the sender.
     while wanted.wait_for(|&wanted| wanted).await.is_ok() {
         let since = Instant::now();
         let ended = match Listening::open(&hub.pool, CHANNEL).await {
             Ok(mut connection) => {
-                if is_known {
+                if outage.is_known() {
                     info!("the connection for notifications is there again");
                 }
                 // Only now: what is notified from here on is heard.
@@ -99,30 +98,9 @@ pub(super) async fn run(hub: &Hub, mut requests: mpsc::Receiver<Request>, is_fir
             }
             Err(error) => Err(error),
         };
-        let Err(error) = ended else {
-            continue;
-        };
-        if since.elapsed() >= LASTING {
-            backoff.reset();
-            is_known = false;
+        if let Err(error) = ended {
+            outage.after(since, &error).await;
         }
-        let delay = backoff.next_delay();
-        // Said once: without the connection work is found later, and not at all when the rest of the database is away, too.
-        if is_known {
-            debug!(
-                ?delay,
-                error = &error as &dyn Error,
-                "still no connection for notifications"
-            );
-        } else {
-            warn!(
-                ?delay,
-                error = &error as &dyn Error,
-                "the connection for notifications was lost or can't be made; workers poll until it is there"
-            );
-            is_known = true;
-        }
-        sleep(delay).await;
     }
 }
 

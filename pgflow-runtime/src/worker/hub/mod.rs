@@ -10,8 +10,7 @@ mod line;
 mod recovery;
 
 use std::{
-    ptr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -22,11 +21,15 @@ use tracing::{Instrument, Span, info};
 use uuid::Uuid;
 
 use super::{Shared, WorkerError};
-use crate::sql::{Refusal, complete::AttemptKey, heartbeat::Heartbeat};
+use crate::{
+    lock::lock,
+    per_pool::{OfPool, PerPool},
+    sql::{Refusal, complete::AttemptKey, heartbeat::Heartbeat},
+};
 use leadership::Leadership;
 
 /// The hubs of this process, one per pool that workers use.
-static HUBS: Mutex<Vec<Weak<Hub>>> = Mutex::new(Vec::new());
+static HUBS: PerPool<Hub> = PerPool::new();
 
 /// How often all say that they live. Others take a worker for dead when its heartbeat is older than 6 s.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -85,31 +88,29 @@ impl Drop for Attendance {
     }
 }
 
+impl OfPool for Hub {
+    fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
 impl Hub {
-    /// The hub of a pool and all its clones.
     fn of(pool: &PgPool) -> Arc<Self> {
-        let mut hubs = lock(&HUBS);
-        hubs.retain(|hub| hub.strong_count() > 0);
-        // Clones of a pool share its options. Those of a pool that is gone can't lie at the same place: a hub keeps its pool.
-        let is_of_pool = |hub: &Arc<Self>| ptr::eq(hub.pool.options(), pool.options());
-        if let Some(hub) = hubs.iter().filter_map(Weak::upgrade).find(is_of_pool) {
-            return hub;
-        }
-        let now = Instant::now();
-        let hub = Arc::new(Self {
-            pool: pool.clone(),
-            members: Mutex::default(),
-            leadership: Leadership::default(),
-            listens: watch::Sender::new(false),
-            due: Mutex::new(Due {
-                // Registration was the first heartbeat.
-                heartbeat: now + HEARTBEAT,
-                // A worker is often started because one died.
-                recovery: now,
-            }),
-        });
-        hubs.push(Arc::downgrade(&hub));
-        hub
+        HUBS.of(pool, |pool| {
+            let now = Instant::now();
+            Self {
+                pool,
+                members: Mutex::default(),
+                leadership: Leadership::default(),
+                listens: watch::Sender::new(false),
+                due: Mutex::new(Due {
+                    // Registration was the first heartbeat.
+                    heartbeat: now + HEARTBEAT,
+                    // A worker is often started because one died.
+                    recovery: now,
+                }),
+            }
+        })
     }
 
     fn join(&self, member: Member) {
@@ -213,11 +214,6 @@ impl Member {
             });
         }
     }
-}
-
-/// What these locks guard is as good as it was before a panic; nothing under them panics anyway.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

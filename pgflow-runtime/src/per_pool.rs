@@ -1,0 +1,39 @@
+//! What a process keeps once for each pool.
+
+use std::{
+    ptr,
+    sync::{Arc, Mutex, Weak},
+};
+
+use sqlx::PgPool;
+
+use crate::lock::lock;
+
+/// What is kept for a pool, and keeps the pool.
+pub(crate) trait OfPool {
+    fn pool(&self) -> &PgPool;
+}
+
+/// One `T` for each pool, until nobody holds it any more.
+#[derive(Debug)]
+pub(crate) struct PerPool<T>(Mutex<Vec<Weak<T>>>);
+
+impl<T: OfPool> PerPool<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// That of a pool and all its clones; made if there is none.
+    pub(crate) fn of(&self, pool: &PgPool, make: impl FnOnce(PgPool) -> T) -> Arc<T> {
+        let mut all = lock(&self.0);
+        all.retain(|one| one.strong_count() > 0);
+        // Clones of a pool share its options. Those of a pool that is gone can't lie at the same place: its pool is kept.
+        let is_of_pool = |one: &Arc<T>| ptr::eq(one.pool().options(), pool.options());
+        if let Some(one) = all.iter().filter_map(Weak::upgrade).find(is_of_pool) {
+            return one;
+        }
+        let one = Arc::new(make(pool.clone()));
+        all.push(Arc::downgrade(&one));
+        one
+    }
+}
