@@ -16,12 +16,13 @@
 //!
 //! To start a run together with other changes of a transaction, see [`StartFlow`].
 
-mod ends;
 mod error;
+mod hints;
 mod run_handle;
 mod snapshot;
 mod start;
 mod wait;
+mod watch;
 
 use std::fmt;
 

@@ -26,11 +26,6 @@ impl<F: Flow> RunHandle<F> {
         }
     }
 
-    /// The run's id: store it to find the run again with [`Client::run`](super::Client::run).
-    pub fn run_id(&self) -> Uuid {
-        self.run_id
-    }
-
     /// Waits until the run has ended, however long that takes, and returns its output. Await it, or set a
     /// [`timeout`](Wait::timeout) first.
     ///
@@ -48,6 +43,13 @@ impl<F: Flow> RunHandle<F> {
             run_id: self.run_id,
         })?;
         RunSnapshot::read(self.run_id, &json)
+    }
+}
+
+impl<F> RunHandle<F> {
+    /// The run's id: store it to find the run again with [`Client::run`](super::Client::run).
+    pub fn run_id(&self) -> Uuid {
+        self.run_id
     }
 
     pub(super) fn pool(&self) -> &PgPool {
