@@ -90,6 +90,11 @@ impl Watch {
         }
     }
 
+    /// For who needs no more looks.
+    pub(super) fn stop_listening(&mut self) {
+        self.waiter = None;
+    }
+
     /// Why the last look failed, if it did.
     pub(super) fn into_failure(self) -> Option<CallError> {
         self.failure.map(|(_, source)| source)

@@ -17,7 +17,7 @@ struct Payload<'a> {
 }
 
 /// What happened to a run, as far as those who wait need to know it: they look at the rest.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) run_id: Uuid,
     /// The run has ended.
