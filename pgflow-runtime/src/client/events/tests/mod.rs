@@ -111,8 +111,8 @@ fn check(seed: u64) {
     let mut all: Vec<String> = Vec::new();
     let mut furthest = 0;
     for look in order {
-        let (seen, happened) = &looks[look];
-        let mut events = told(&mut history, seen);
+        let (snapshot, happened) = &looks[look];
+        let mut events = told(&mut history, snapshot);
         all.extend(events.iter().cloned());
         events.retain(|event| !is_progress(event));
         let new = &log[furthest..(*happened).max(furthest)];
@@ -216,6 +216,24 @@ fn a_state_that_was_jumped_over_is_told_too() {
     // Once, and nothing goes backwards.
     assert!(told(&mut history, &seen).is_empty());
     assert!(told(&mut history, &snapshot(at(0), &started, &created)).is_empty());
+}
+
+#[tokio::test]
+async fn the_events_are_a_stream() {
+    fn assert_stream<S: Stream + Send + Unpin>(stream: S) -> S {
+        stream
+    }
+    let started = || RunEvent::RunStarted { at: at(0) };
+    let run_id = Uuid::nil();
+    let items = [Ok(started()), Err(ClientError::NotFound { run_id })];
+    let events = assert_stream(RunEvents::<Diamond> {
+        stream: futures_util::stream::iter(items).boxed(),
+    });
+    let items: Vec<_> = events.collect().await;
+    match &items[..] {
+        [Ok(event), Err(ClientError::NotFound { .. })] => assert_eq!(*event, started()),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
