@@ -1,6 +1,8 @@
-//! Callers: they start runs, wait for them and look at them.
+//! Callers: they start runs, wait for them, follow them and look at them.
 
+mod callers;
 mod ends;
+mod events;
 mod start;
 mod start_many;
 mod wait;

@@ -48,6 +48,18 @@ pub enum ClientError {
         /// The flow that it belongs to.
         actual: String,
     },
+    /// The run has a step that the flow does not have in this build: the database holds another definition of the flow.
+    #[error(
+        "run {run_id} has a step `{step}`, which flow `{flow}` of this program does not have; build the program with the definition that the database holds, or give the changed flow a slug of its own"
+    )]
+    UnknownStep {
+        /// The run.
+        run_id: Uuid,
+        /// The flow's slug.
+        flow: &'static str,
+        /// The step's slug.
+        step: String,
+    },
     /// What the database returned can't be read: it was migrated for another release than this program was built with.
     #[error("the state of run {run_id} can't be read; use the release that migrated the database")]
     Unreadable {

@@ -1,4 +1,4 @@
-//! Starts runs and waits for them.
+//! Starts runs, waits for them and follows them.
 //!
 //! ```no_run
 //! # async fn example<F>(pool: sqlx::PgPool, input: F::Input) -> Result<(), Box<dyn std::error::Error>>
@@ -16,12 +16,14 @@
 //!
 //! To start a run together with other changes of a transaction, see [`StartFlow`].
 
-mod ends;
 mod error;
+mod events;
+mod hints;
 mod run_handle;
 mod snapshot;
 mod start;
 mod wait;
+mod watch;
 
 use std::fmt;
 
@@ -29,6 +31,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 pub use error::{ClientError, RunError};
+pub use events::{Follow, RunEvent, RunEvents};
 pub use run_handle::RunHandle;
 pub use snapshot::{RunSnapshot, RunStatus, SkipReason, StepSnapshot, StepStatus, TaskCounts};
 pub use start::StartFlow;
@@ -49,11 +52,11 @@ impl Client {
         Self { pool, listen: true }
     }
 
-    /// Whether the database's notifications tell those who [`wait`](RunHandle::wait) that a run has ended; yes by default. While anything waits, and
-    /// for some seconds more, they come over one connection per process and pool, which is made as those of the pool are, in addition to them.
+    /// Whether the database's notifications tell those who [`wait`](RunHandle::wait) that a run has ended, and those who follow its
+    /// [`events`](RunHandle::events) that something happened; yes by default. While anything waits, and for some seconds more, they come over one connection per process and pool, which is made as those of the pool are, in addition to them.
     ///
     /// Say no where no such connection may be made, or where it is of no use: behind a pooler in transaction mode, and with the event level `off` or
-    /// Supabase's Realtime, with which nothing is notified. Then a wait only looks from time to time. It concerns the handles that this client
+    /// Supabase's Realtime, with which nothing is notified. Then both only look from time to time. It concerns the handles that this client
     /// makes from now on.
     #[must_use]
     pub fn listen(mut self, listen: bool) -> Self {

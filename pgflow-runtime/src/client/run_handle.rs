@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{ClientError, RunSnapshot, Wait};
+use super::{ClientError, Follow, RunSnapshot, Wait};
 use crate::{flow::Flow, sql::run::get_run_with_states};
 
 /// A run of flow `F`. Cheap to clone; dropping it does nothing to the run.
@@ -26,11 +26,6 @@ impl<F: Flow> RunHandle<F> {
         }
     }
 
-    /// The run's id: store it to find the run again with [`Client::run`](super::Client::run).
-    pub fn run_id(&self) -> Uuid {
-        self.run_id
-    }
-
     /// Waits until the run has ended, however long that takes, and returns its output. Await it, or set a
     /// [`timeout`](Wait::timeout) first.
     ///
@@ -41,6 +36,52 @@ impl<F: Flow> RunHandle<F> {
         Wait::new(self.clone())
     }
 
+    /// Follows the run: a stream of what happened and happens to it and to its steps, from its start to its end. Await it, or set a
+    /// [`poll_interval`](Follow::poll_interval) first.
+    ///
+    /// ```no_run
+    /// # async fn example<F>(run: pgflow_runtime::client::RunHandle<F>) -> Result<(), Box<dyn std::error::Error>>
+    /// # where F: pgflow_runtime::flow::Flow {
+    /// # use pgflow_runtime as pgflow;
+    /// use pgflow::{client::RunEvent, flow::StepId};
+    ///
+    /// let mut events = run.events().await?;
+    /// while let Some(event) = events.next().await {
+    ///     match event? {
+    ///         RunEvent::StepStarted { step, tasks, .. } => println!("{}: {tasks} tasks", step.slug()),
+    ///         RunEvent::StepProgressed { step, tasks, .. } => {
+    ///             println!("{}: {} of {}", step.slug(), tasks.completed, tasks.total);
+    ///         }
+    ///         RunEvent::RunFailed { message, .. } => println!("failed: {message}"),
+    ///         RunEvent::RunCompleted { .. } => println!("completed"),
+    ///         other => println!("{other:?}"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Whenever it is called, the stream begins with [`RunStarted`](super::RunEvent::RunStarted) and goes through all that has happened so far; that of a
+    /// run which has ended yields everything at once. What can be relied on:
+    ///
+    /// - The last event is the end of the run, which is never missed. It ends the stream.
+    /// - Nothing is told twice, and nothing goes backwards, not even when the pool leads to servers of which some lag behind.
+    /// - No transition is left out because the stream did not look in between: a step that completed has started first.
+    /// - Whatever led to an event stands before it: dependencies end before what waits for them starts, and a step fails before its run does.
+    ///
+    /// Events are read from the states of run and steps, never from notifications, which only say that it is time for a look: with the event level
+    /// `runs`, the default, when the run has ended, with `all` whenever something happens to it. Those come over the connection that
+    /// [`wait`](Self::wait) listens on, too. Besides, the run is looked at soon at first, then every 500 ms.
+    ///
+    /// # Errors
+    ///
+    /// The first look says whether the run can be followed: [`ClientError::NotFound`], [`ClientError::OtherFlow`], and [`ClientError::UnknownStep`] when the
+    /// database holds another definition of the flow. A database that can't be reached is looked for again for 30 s, then the error is
+    /// [`ClientError::Database`]. For errors of the stream see [`RunEvents::next`](super::RunEvents::next).
+    pub fn events(&self) -> Follow<F> {
+        Follow::new(self.clone())
+    }
+
     /// Reads the states of the run and of its steps, as they are now.
     pub async fn snapshot(&self) -> Result<RunSnapshot<F>, ClientError> {
         let json = get_run_with_states(&self.pool, self.run_id).await?;
@@ -48,6 +89,13 @@ impl<F: Flow> RunHandle<F> {
             run_id: self.run_id,
         })?;
         RunSnapshot::read(self.run_id, &json)
+    }
+}
+
+impl<F> RunHandle<F> {
+    /// The run's id: store it to find the run again with [`Client::run`](super::Client::run).
+    pub fn run_id(&self) -> Uuid {
+        self.run_id
     }
 
     pub(super) fn pool(&self) -> &PgPool {

@@ -1,25 +1,20 @@
 //! Waits for the end of a run.
 
-use std::{error::Error, future::IntoFuture, time::Duration};
+use std::{future::IntoFuture, time::Duration};
 
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep, timeout};
-use tracing::warn;
+use tokio::time::timeout;
+use uuid::Uuid;
 
-use super::{RunError, RunHandle, ends::Waiter};
+use super::{
+    RunError, RunHandle,
+    hints::Hears,
+    watch::{Pace, Watch},
+};
 use crate::{
     flow::{BoxFuture, Flow, Outputs},
-    sql::{
-        CallError,
-        retry::Backoff,
-        run::{RunEnd, read_end},
-    },
+    sql::run::{RunEnd, read_end},
 };
-
-/// How often a run is looked at: soon at first, then rarely.
-const LOOKS: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(500));
-/// A database that is away for less is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits for a run when it is awaited: made by [`RunHandle::wait`].
 #[derive(Debug)]
@@ -27,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Wait<F> {
     run: RunHandle<F>,
     timeout: Option<Duration>,
-    looks: Backoff,
+    pace: Pace,
 }
 
 impl<F: Flow> Wait<F> {
@@ -35,7 +30,7 @@ impl<F: Flow> Wait<F> {
         Self {
             run,
             timeout: None,
-            looks: LOOKS,
+            pace: Pace::default(),
         }
     }
 
@@ -48,25 +43,21 @@ impl<F: Flow> Wait<F> {
     /// How often the run is looked at without a notification of its end. By default that is soon at first, then every 500 ms. Where notifications come,
     /// something longer spares the database the looks of many waits; an end whose notification is lost is seen that much later.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
-        self.looks = Backoff::new(interval, interval);
+        self.pace = Pace::every(interval);
         self
     }
 
     async fn run(self) -> Result<F::Output, RunError> {
         let run_id = self.run.run_id();
-        let mut look = Look {
-            run: &self.run,
-            looks: self.looks.clone(),
-            failure: None,
-        };
+        let mut watch = Watch::new(&self.run, self.pace, Hears::TheEnd);
         let Some(limit) = self.timeout else {
-            return look.until_ended().await;
+            return until_ended(&self.run, &mut watch).await;
         };
-        if let Ok(result) = timeout(limit, look.until_ended()).await {
+        if let Ok(result) = timeout(limit, until_ended(&self.run, &mut watch)).await {
             return result;
         }
-        Err(match look.failure {
-            Some((_, source)) => RunError::Database { run_id, source },
+        Err(match watch.into_failure() {
+            Some(source) => RunError::Database { run_id, source },
             None => RunError::Timeout {
                 run_id,
                 timeout: limit,
@@ -84,77 +75,47 @@ impl<F: Flow> IntoFuture for Wait<F> {
     }
 }
 
-struct Look<'a, F> {
-    run: &'a RunHandle<F>,
-    looks: Backoff,
-    /// The last look failed: since when looks fail, and why.
-    failure: Option<(Instant, CallError)>,
+async fn until_ended<F: Flow>(
+    run: &RunHandle<F>,
+    watch: &mut Watch,
+) -> Result<F::Output, RunError> {
+    let run_id = run.run_id();
+    loop {
+        let look = read_end(run.pool(), run_id).await;
+        let seen = watch
+            .seen(look)
+            .map_err(|source| RunError::Database { run_id, source })?;
+        if let Some(known) = seen {
+            let end = known.ok_or(RunError::NotFound { run_id })?;
+            if let Some(result) = result::<F>(run_id, end) {
+                return result;
+            }
+        }
+        watch.pause().await;
+    }
 }
 
-impl<F: Flow> Look<'_, F> {
-    async fn until_ended(&mut self) -> Result<F::Output, RunError> {
-        let run_id = self.run.run_id();
-        // Before the first look: an end after it must be heard of.
-        let waiter = self
-            .run
-            .listens()
-            .then(|| Waiter::join(self.run.pool(), run_id));
-        loop {
-            match read_end(self.run.pool(), run_id).await {
-                Ok(Some(end)) => {
-                    self.failure = None;
-                    if let Some(result) = self.result(end) {
-                        return result;
-                    }
-                }
-                Ok(None) => return Err(RunError::NotFound { run_id }),
-                Err(source) => self.tolerate(source)?,
-            }
-            let pause = self.looks.next_delay();
-            match &waiter {
-                Some(waiter) => waiter.sleep(pause).await,
-                None => sleep(pause).await,
-            }
-        }
+/// How the run ended, if it has.
+fn result<F: Flow>(run_id: Uuid, end: RunEnd) -> Option<Result<F::Output, RunError>> {
+    let expected = F::DEFINITION.slug;
+    if end.flow_slug != expected {
+        return Some(Err(RunError::OtherFlow {
+            run_id,
+            expected,
+            actual: end.flow_slug,
+        }));
     }
-
-    fn tolerate(&mut self, source: CallError) -> Result<(), RunError> {
-        let run_id = self.run.run_id();
-        let since = self
-            .failure
-            .take()
-            .map_or_else(Instant::now, |(since, _)| since);
-        if !source.is_transient() || since.elapsed() > PATIENCE {
-            return Err(RunError::Database { run_id, source });
+    match end.status.as_str() {
+        "completed" => {
+            let json = end.output.as_deref().unwrap_or(RawValue::NULL);
+            let output = Outputs::new(json).and_then(|outputs| F::__output(&outputs));
+            Some(output.map_err(|source| RunError::Output { run_id, source }))
         }
-        warn!(%run_id, error = &source as &dyn Error, "a run could not be looked at, it is tried again");
-        self.failure = Some((since, source));
-        Ok(())
-    }
-
-    /// How the run ended, if it has.
-    fn result(&self, end: RunEnd) -> Option<Result<F::Output, RunError>> {
-        let run_id = self.run.run_id();
-        let expected = F::DEFINITION.slug;
-        if end.flow_slug != expected {
-            return Some(Err(RunError::OtherFlow {
-                run_id,
-                expected,
-                actual: end.flow_slug,
-            }));
-        }
-        match end.status.as_str() {
-            "completed" => {
-                let json = end.output.as_deref().unwrap_or(RawValue::NULL);
-                let output = Outputs::new(json).and_then(|outputs| F::__output(&outputs));
-                Some(output.map_err(|source| RunError::Output { run_id, source }))
-            }
-            "failed" => Some(Err(RunError::Failed {
-                run_id,
-                step: end.failed_step,
-                message: end.error_message.unwrap_or_default(),
-            })),
-            _ => None,
-        }
+        "failed" => Some(Err(RunError::Failed {
+            run_id,
+            step: end.failed_step,
+            message: end.error_message.unwrap_or_default(),
+        })),
+        _ => None,
     }
 }

@@ -13,6 +13,7 @@ pub mod error;
 pub(crate) mod explain;
 pub(crate) mod fail;
 pub(crate) mod heartbeat;
+pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod inspect_flow;
 mod kept;

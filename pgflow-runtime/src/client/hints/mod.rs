@@ -1,4 +1,4 @@
-//! Who waits for the ends of runs, and hears of them from the database.
+//! Who waits for what happens to runs, and hears of it from the database.
 //!
 //! Those that wait over one pool share one connection for notifications, made when the first of them finds its run not ended yet. It is kept by a task
 //! of one waiter's runtime; when that runtime ends, another waiter's takes over. Nothing depends on it: each waiter also polls.
@@ -18,19 +18,20 @@ use tokio::{
 };
 use uuid::Uuid;
 
+use self::line::Event;
 use crate::{
     lock::lock,
     per_pool::{OfPool, PerPool},
 };
 
 /// One per pool that is waited over.
-static ALL: PerPool<Ends> = PerPool::new();
+static ALL: PerPool<Hints> = PerPool::new();
 
 /// How long the connection is kept when nothing waits: the next wait often follows soon.
 const LINGER: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-struct Ends {
+struct Hints {
     pool: PgPool,
     waiters: Mutex<Waiters>,
     is_waited: watch::Sender<bool>,
@@ -38,60 +39,78 @@ struct Ends {
 
 #[derive(Debug, Default)]
 struct Waiters {
-    by_run: HashMap<Uuid, Vec<Arc<Notify>>>,
+    by_run: HashMap<Uuid, Vec<Arc<Ear>>>,
     /// A task keeps the connection.
     is_attended: bool,
+}
+
+/// What somebody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hears {
+    /// The end of the run only: what happens before wakes nobody who waits for that.
+    TheEnd,
+    /// All that the database tells of the run and of its steps.
+    Everything,
+}
+
+#[derive(Debug)]
+struct Ear {
+    hears: Hears,
+    hint: Notify,
 }
 
 /// Somebody who waits for a run, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    ends: Arc<Ends>,
+    hints: Arc<Hints>,
     run_id: Uuid,
-    hint: Arc<Notify>,
+    ear: Arc<Ear>,
 }
 
 impl Waiter {
-    pub(super) fn join(pool: &PgPool, run_id: Uuid) -> Self {
-        let ends = Ends::of(pool);
-        let hint = Arc::new(Notify::new());
-        let mut waiters = lock(&ends.waiters);
+    pub(super) fn join(pool: &PgPool, run_id: Uuid, hears: Hears) -> Self {
+        let hints = Hints::of(pool);
+        let ear = Arc::new(Ear {
+            hears,
+            hint: Notify::new(),
+        });
+        let mut waiters = lock(&hints.waiters);
         let of_run = waiters.by_run.entry(run_id).or_default();
-        of_run.push(Arc::clone(&hint));
-        ends.is_waited.send_replace(true);
+        of_run.push(Arc::clone(&ear));
+        hints.is_waited.send_replace(true);
         drop(waiters);
-        Self { ends, run_id, hint }
+        Self { hints, run_id, ear }
     }
 
-    /// Sleeps until the run has ended, or may have, or the pause is over; hears of ends that come after the first call.
+    /// Sleeps until there is, or may be, something new, or the pause is over; hears of what comes after the first call.
     pub(super) async fn sleep(&self, pause: Duration) {
-        self.ends.attend();
+        self.hints.attend();
         // Both ways to wake up lead to a look.
-        let _ = timeout(pause, self.hint.notified()).await;
+        let _ = timeout(pause, self.ear.hint.notified()).await;
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut waiters = lock(&self.ends.waiters);
+        let mut waiters = lock(&self.hints.waiters);
         if let Some(of_run) = waiters.by_run.get_mut(&self.run_id) {
-            of_run.retain(|hint| !Arc::ptr_eq(hint, &self.hint));
+            of_run.retain(|ear| !Arc::ptr_eq(ear, &self.ear));
             if of_run.is_empty() {
                 waiters.by_run.remove(&self.run_id);
             }
         }
         let is_waited = !waiters.by_run.is_empty();
-        self.ends.is_waited.send_replace(is_waited);
+        self.hints.is_waited.send_replace(is_waited);
     }
 }
 
-impl OfPool for Ends {
+impl OfPool for Hints {
     fn pool(&self) -> &PgPool {
         &self.pool
     }
 }
 
-impl Ends {
+impl Hints {
     fn of(pool: &PgPool) -> Arc<Self> {
         ALL.of(pool, |pool| Self {
             pool,
@@ -113,10 +132,12 @@ impl Ends {
         }
     }
 
-    fn announce(&self, run_id: Uuid) {
-        if let Some(of_run) = lock(&self.waiters).by_run.get(&run_id) {
-            for hint in of_run {
-                hint.notify_one();
+    fn announce(&self, event: Event) {
+        if let Some(of_run) = lock(&self.waiters).by_run.get(&event.run_id) {
+            for ear in of_run {
+                if event.is_end || ear.hears == Hears::Everything {
+                    ear.hint.notify_one();
+                }
             }
         }
     }
@@ -124,8 +145,8 @@ impl Ends {
     /// Wakes all, whose notifications may have been lost.
     fn announce_all(&self) {
         let waiters = lock(&self.waiters);
-        for hint in waiters.by_run.values().flatten() {
-            hint.notify_one();
+        for ear in waiters.by_run.values().flatten() {
+            ear.hint.notify_one();
         }
     }
 
@@ -145,16 +166,16 @@ impl Ends {
 }
 
 /// Makes the task the one that keeps the connection, until it ends, or is dropped with its runtime.
-struct Attendance(Arc<Ends>);
+struct Attendance(Arc<Hints>);
 
 impl Attendance {
     async fn run(self) {
-        let ends = &self.0;
+        let hints = &self.0;
         tokio::select! {
-            () = line::run(ends) => {}
-            () = ends.until_idle() => {}
+            () = line::run(hints) => {}
+            () = hints.until_idle() => {}
             // Whoever closes a pool often wants no connection left behind.
-            () = ends.pool.close_event() => {}
+            () = hints.pool.close_event() => {}
         }
     }
 }

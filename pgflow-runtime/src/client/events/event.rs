@@ -1,0 +1,107 @@
+//! What happened to a run.
+
+use chrono::{DateTime, Utc};
+
+use crate::client::{SkipReason, TaskCounts};
+
+/// Something that happened to a run, told by [`RunEvents`](super::RunEvents); a step is an `F::Step`. Every moment `at` is one of the database's clock.
+///
+/// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunEvent<S> {
+    /// The run was started. Always the first one.
+    #[non_exhaustive]
+    RunStarted {
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// All that the step depends on has ended, and its tasks were queued. Comes before any other event of the step; a step that never starts,
+    /// because its condition did not hold or another step was skipped, has none.
+    #[non_exhaustive]
+    StepStarted {
+        /// The step.
+        step: S,
+        /// How many tasks it has: one, or one for each element of a map step's list.
+        tasks: u64,
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// More of the step's tasks have completed, and not yet all of them. The count only grows. One event may stand for many tasks, and a step whose
+    /// tasks all completed between two looks has none.
+    #[non_exhaustive]
+    StepProgressed {
+        /// The step: a map step, as others have one task.
+        step: S,
+        /// How many of its tasks have completed, of how many.
+        tasks: TaskCounts,
+    },
+    /// All tasks of the step completed.
+    #[non_exhaustive]
+    StepCompleted {
+        /// The step.
+        step: S,
+        /// How many tasks it had.
+        tasks: u64,
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// The step failed the run: [`RunFailed`](Self::RunFailed) follows.
+    #[non_exhaustive]
+    StepFailed {
+        /// The step.
+        step: S,
+        /// Why: the message of its last attempt, or that its condition did not hold.
+        message: String,
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// The step was skipped.
+    #[non_exhaustive]
+    StepSkipped {
+        /// The step.
+        step: S,
+        /// Why.
+        reason: SkipReason,
+        /// The message of its last attempt, where attempts were exhausted.
+        message: Option<String>,
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// Every step completed or was skipped. Always the last one; [`wait`](crate::client::RunHandle::wait) has the output then, at once.
+    #[non_exhaustive]
+    RunCompleted {
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// A step failed the run. Always the last one. Steps that had not ended by then have no end of their own.
+    #[non_exhaustive]
+    RunFailed {
+        /// The step that failed it.
+        step: Option<S>,
+        /// Why: the message of that step.
+        message: String,
+        /// When.
+        at: DateTime<Utc>,
+    },
+}
+
+impl<S: Copy> RunEvent<S> {
+    /// The step that this is about; none for an event of the run, except of a failed one.
+    pub fn step(&self) -> Option<S> {
+        match *self {
+            Self::StepStarted { step, .. }
+            | Self::StepProgressed { step, .. }
+            | Self::StepCompleted { step, .. }
+            | Self::StepFailed { step, .. }
+            | Self::StepSkipped { step, .. } => Some(step),
+            Self::RunFailed { step, .. } => step,
+            Self::RunStarted { .. } | Self::RunCompleted { .. } => None,
+        }
+    }
+
+    /// Whether the run has ended with this: nothing follows.
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::RunCompleted { .. } | Self::RunFailed { .. })
+    }
+}

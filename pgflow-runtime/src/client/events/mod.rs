@@ -1,0 +1,159 @@
+//! Follows what happens to a run.
+
+mod event;
+mod history;
+mod moments;
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::IntoFuture,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::{
+    Stream, StreamExt,
+    stream::{BoxStream, try_unfold},
+};
+
+pub use self::event::RunEvent;
+use self::history::History;
+use super::{
+    ClientError, RunHandle, RunSnapshot,
+    hints::Hears,
+    watch::{Pace, Watch},
+};
+use crate::{
+    flow::{BoxFuture, Flow},
+    sql::history::read_history,
+};
+
+/// Looks at a run for the first time when it is awaited, and returns the stream of its events: made by [`RunHandle::events`].
+#[derive(Debug)]
+#[must_use = "nothing is looked at until this is awaited"]
+pub struct Follow<F> {
+    run: RunHandle<F>,
+    pace: Pace,
+}
+
+impl<F: Flow> Follow<F> {
+    pub(super) fn new(run: RunHandle<F>) -> Self {
+        Self {
+            run,
+            pace: Pace::default(),
+        }
+    }
+
+    /// How often the run is looked at without a notification. By default that is soon at first, then every 500 ms. At the event level `runs` only the
+    /// end of the run is notified of, so the interval is how late its other events may be told.
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.pace = Pace::every(interval);
+        self
+    }
+
+    async fn begin(self) -> Result<RunEvents<F>, ClientError> {
+        let mut following = Following {
+            watch: Watch::new(&self.run, self.pace, Hears::Everything),
+            run: self.run,
+            history: History::new(),
+            events: VecDeque::new(),
+        };
+        while !following.look().await? {
+            following.watch.pause().await;
+        }
+        Ok(RunEvents {
+            stream: try_unfold(following, Following::next).boxed(),
+        })
+    }
+}
+
+impl<F: Flow> IntoFuture for Follow<F> {
+    type Output = Result<RunEvents<F>, ClientError>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.begin())
+    }
+}
+
+/// What happens to a run, from its start to its end: made by [`RunHandle::events`], which tells what can be relied on.
+///
+/// A stream that ends after the end of the run, and after an error. It looks at the run only while somebody waits for its next event; dropping it ends
+/// all that it does.
+pub struct RunEvents<F: Flow> {
+    stream: BoxStream<'static, Result<RunEvent<F::Step>, ClientError>>,
+}
+
+impl<F: Flow> RunEvents<F> {
+    /// Waits for the next event; none after the end of the run, and after an error.
+    ///
+    /// The future can be dropped unfinished, as `select!` and `timeout` do: no event is lost.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::NotFound`] when the run was deleted meanwhile. [`ClientError::Database`] when the database could not be reached for 30 s, or refused to
+    /// be read. The stream has ended then; the run goes on, and another stream begins at its start again.
+    pub async fn next(&mut self) -> Option<Result<RunEvent<F::Step>, ClientError>> {
+        self.stream.next().await
+    }
+}
+
+impl<F: Flow> Stream for RunEvents<F> {
+    type Item = Result<RunEvent<F::Step>, ClientError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.stream.poll_next_unpin(context)
+    }
+}
+
+impl<F: Flow> fmt::Debug for RunEvents<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunEvents")
+            .field("flow", &F::DEFINITION.slug)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Following<F: Flow> {
+    run: RunHandle<F>,
+    watch: Watch,
+    history: History<F>,
+    /// Seen, and not told yet.
+    events: VecDeque<RunEvent<F::Step>>,
+}
+
+impl<F: Flow> Following<F> {
+    /// Whether the database answered.
+    async fn look(&mut self) -> Result<bool, ClientError> {
+        let run_id = self.run.run_id();
+        let look = read_history(self.run.pool(), run_id).await;
+        let Some(known) = self.watch.seen(look)? else {
+            return Ok(false);
+        };
+        let json = known.ok_or(ClientError::NotFound { run_id })?;
+        let seen = RunSnapshot::read(run_id, &json)?;
+        self.events.extend(self.history.tell(&seen)?);
+        if self.history.is_ended() {
+            self.watch.stop_listening();
+        }
+        Ok(true)
+    }
+
+    async fn next(mut self) -> Result<Option<(RunEvent<F::Step>, Self)>, ClientError> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some((event, self)));
+            }
+            if self.history.is_ended() {
+                return Ok(None);
+            }
+            self.watch.pause().await;
+            self.look().await?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

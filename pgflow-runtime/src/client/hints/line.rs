@@ -1,0 +1,67 @@
+//! The connection that hears what happens to runs.
+
+use serde::Deserialize;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::Hints;
+use crate::listening::{Listening, Outage};
+
+/// Where the database tells events.
+const CHANNEL: &str = "pgflow";
+
+#[derive(Deserialize)]
+struct Payload<'a> {
+    run_id: &'a str,
+    event_type: &'a str,
+}
+
+/// What happened to a run, as far as those who wait need to know it: they look at the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) run_id: Uuid,
+    /// The run has ended.
+    pub(super) is_end: bool,
+}
+
+/// Keeps the connection up until it is dropped.
+pub(super) async fn run(hints: &Hints) {
+    let mut outage = Outage::new(
+        "the connection for the events of runs was lost or can't be made; whoever waits for them polls until it is there",
+        "still no connection for the events of runs",
+    );
+    loop {
+        let since = Instant::now();
+        let error = serve(hints).await;
+        outage.after(since, &error).await;
+    }
+}
+
+/// Hears of events until the connection is lost.
+async fn serve(hints: &Hints) -> sqlx::Error {
+    let mut listening = match Listening::open(&hints.pool, CHANNEL).await {
+        Ok(listening) => listening,
+        Err(error) => return error,
+    };
+    // Only now: what is notified from here on is heard.
+    hints.announce_all();
+    loop {
+        match listening.hear().await {
+            Ok(notification) => {
+                if let Some(event) = event(notification.payload()) {
+                    hints.announce(event);
+                }
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
+/// The event that a notification tells; None for what others notify on the channel.
+pub(super) fn event(payload: &str) -> Option<Event> {
+    let payload: Payload<'_> = serde_json::from_str(payload).ok()?;
+    Some(Event {
+        run_id: payload.run_id.parse().ok()?,
+        is_end: matches!(payload.event_type, "run:completed" | "run:failed"),
+    })
+}
