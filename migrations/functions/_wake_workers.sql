@@ -1,5 +1,5 @@
--- Notifies the workers of these queues that there may be work, by channel pgflow_work, with the queue's name: at most once per queue in 50 ms,
--- because notifications make transactions commit one after the other. Listeners know that, and look again 50 ms after they were notified;
+-- Notifies the workers of these queues that there may be work, by channel pgflow_work, with the queue's name: at most once per queue in 20 ms,
+-- because notifications make transactions commit one after the other. Listeners know that, and look again 30 and 75 ms after they were notified;
 -- and whoever does not listen polls. So it does no harm when a notification is lost.
 -- Locks: wakeups, skipping what somebody else holds. Callers: _queue_tasks, _requeue_tasks.
 create or replace function pgflow._wake_workers(queue_names text[]) returns void
@@ -14,7 +14,7 @@ begin
     from (select distinct u as queue_name from unnest(_wake_workers.queue_names) u) q
     left join pgflow.wakeups w on w.queue_name = q.queue_name
     where (select i.wakeups from pgflow.installation i where i.singleton)
-        and (w.notified_at > clock_timestamp() - interval '50 milliseconds' and w.notified_at <= clock_timestamp()) is not true;
+        and (w.notified_at > clock_timestamp() - interval '20 milliseconds' and w.notified_at <= clock_timestamp()) is not true;
     if v_due is null then
         return;
     end if;

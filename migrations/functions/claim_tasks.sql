@@ -79,16 +79,16 @@ begin
     -- Each task is locked, and each row looked up, by itself; the limits see to that. As plain joins, planned when the tables were small or with
     -- statistics from when the queue was short, this reads the whole backlog, or all that ever was.
     select
-        array_agg(m.class order by m.n),
+        array_agg(m.class),
         -- Past its deadline, a second, so that the task is not read in a tight loop until recovery takes it.
-        array_agg(case when m.deadline > clock_timestamp() then m.deadline else clock_timestamp() + interval '1 second' end order by m.n),
-        array_agg(m.run_id order by m.n) filter (where m.class = 'queued'),
-        array_agg(m.step_slug order by m.n) filter (where m.class = 'queued'),
-        array_agg(m.task_index order by m.n) filter (where m.class = 'queued'),
-        array_agg(m.place order by m.n) filter (where m.class = 'queued'),
-        array_agg(m.id order by m.n) filter (where m.class = 'queued'),
-        array_agg(m.timeout order by m.n) filter (where m.class = 'queued'),
-        array_agg(m.max_attempts order by m.n) filter (where m.class = 'queued')
+        array_agg(case when m.deadline > clock_timestamp() then m.deadline else clock_timestamp() + interval '1 second' end),
+        array_agg(m.run_id) filter (where m.class = 'queued'),
+        array_agg(m.step_slug) filter (where m.class = 'queued'),
+        array_agg(m.task_index) filter (where m.class = 'queued'),
+        array_agg(m.place) filter (where m.class = 'queued'),
+        array_agg(m.id) filter (where m.class = 'queued'),
+        array_agg(m.timeout) filter (where m.class = 'queued'),
+        array_agg(m.max_attempts) filter (where m.class = 'queued')
     into v_classes, v_deadlines, v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts
     from (
         select
@@ -130,6 +130,8 @@ begin
             where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug
             limit 1
         ) o on true
+        -- For all aggregates at once: each would sort by itself.
+        order by m.n
     ) m;
 
     if exists (select from unnest(v_classes) c where c like 'unsupported%') then

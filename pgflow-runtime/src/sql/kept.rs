@@ -28,12 +28,18 @@ pub(crate) struct Kept {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    connection: Option<PoolConnection<Postgres>>,
-    until: Option<Instant>,
-    /// When the pool gave it.
-    since: Option<Instant>,
-    /// Somebody gives the connection back when its time has come.
+    /// The one that was used last comes last, and is used first.
+    connections: Vec<KeptConnection>,
+    /// Somebody gives connections back when their time has come.
     is_watched: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct KeptConnection {
+    pub(crate) connection: PoolConnection<Postgres>,
+    /// When the pool gave it.
+    since: Instant,
+    until: Instant,
 }
 
 impl Kept {
@@ -44,32 +50,35 @@ impl Kept {
         }
     }
 
-    /// The connection that was kept, or another one of the pool.
-    pub(crate) async fn acquire(&self) -> Result<PoolConnection<Postgres>, CallError> {
-        let kept = lock(&self.waiting).connection.take();
+    /// A connection that was kept, or another one of the pool.
+    pub(crate) async fn acquire(&self) -> Result<KeptConnection, CallError> {
+        let kept = lock(&self.waiting).connections.pop();
         match kept {
-            Some(connection) if !self.pool.is_closed() => Ok(connection),
+            Some(kept) if !self.pool.is_closed() => Ok(kept),
             _ => {
                 let connection = self.pool.acquire().await?;
-                lock(&self.waiting).since = Some(Instant::now());
-                Ok(connection)
+                let now = Instant::now();
+                Ok(KeptConnection {
+                    connection,
+                    since: now,
+                    until: now,
+                })
             }
         }
     }
 
     /// Keeps the connection for a moment, unless it is the last one that others could have.
-    pub(crate) fn keep(&self, connection: PoolConnection<Postgres>) {
+    pub(crate) fn keep(&self, kept: KeptConnection) {
         let pool = &self.pool;
         let others = pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections();
-        if pool.is_closed() || !others {
+        if pool.is_closed() || !others || kept.since.elapsed() >= LONGEST {
             return;
         }
         let mut waiting = lock(&self.waiting);
-        if waiting.since.is_none_or(|since| since.elapsed() >= LONGEST) {
-            return;
-        }
-        waiting.connection = Some(connection);
-        waiting.until = Some(Instant::now() + KEEP);
+        waiting.connections.push(KeptConnection {
+            until: Instant::now() + KEEP,
+            ..kept
+        });
         if !waiting.is_watched {
             waiting.is_watched = true;
             tokio::spawn(give_back(Arc::clone(&self.waiting)));
@@ -79,21 +88,23 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        lock(&self.waiting).connection = None;
+        lock(&self.waiting).connections.clear();
     }
 }
 
-/// Gives the connection back when no call has come for it.
+/// Gives connections back for which no call has come, until none is left.
 async fn give_back(waiting: Arc<Mutex<Waiting>>) {
+    let mut until = Instant::now() + KEEP;
     loop {
-        let until = lock(&waiting).until.unwrap_or_else(Instant::now);
         sleep_until(until).await;
         let mut waiting = lock(&waiting);
-        // A call may be under way, or have ended since.
-        if waiting.until.is_none_or(|until| until <= Instant::now()) {
-            waiting.connection = None;
+        let now = Instant::now();
+        waiting.connections.retain(|kept| kept.until > now);
+        // One that a call has taken comes back with a time of its own.
+        let Some(next) = waiting.connections.iter().map(|kept| kept.until).min() else {
             waiting.is_watched = false;
             return;
-        }
+        };
+        until = next;
     }
 }

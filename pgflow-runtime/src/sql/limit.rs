@@ -42,15 +42,15 @@ impl Limited {
         call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
         let limit = *self.limit();
-        let mut connection = self.kept.acquire().await?;
-        let result = if let Ok(result) = timeout(limit, call(&mut connection)).await {
+        let mut kept = self.kept.acquire().await?;
+        let result = if let Ok(result) = timeout(limit, call(&mut kept.connection)).await {
             if result.is_ok() {
-                self.kept.keep(connection);
+                self.kept.keep(kept);
             }
             result
         } else {
             // Given back, it would be waited for by whoever gets it next.
-            connection.close_on_drop();
+            kept.connection.close_on_drop();
             Err(out_of_time(limit))
         };
         *self.limit() = next(limit, &result);

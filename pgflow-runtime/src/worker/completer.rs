@@ -4,9 +4,10 @@ use std::{error::Error, mem, sync::Arc, time::Duration};
 
 use serde_json::value::RawValue;
 use tokio::{
+    select,
     sync::mpsc,
-    task::JoinSet,
-    time::{Instant, sleep, timeout_at},
+    task::{JoinError, JoinSet},
+    time::{Instant, sleep, sleep_until},
 };
 use tracing::{Instrument, error, warn};
 
@@ -22,6 +23,9 @@ const MOST_ITEMS: usize = 100;
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// How long the first output of a batch waits for others, when handlers are about to return some.
 const LINGER: Duration = Duration::from_millis(5);
+/// How many full batches are recorded side by side, also while the commit of one is written. One that is not full waits for the others: large ones cost
+/// less for each output.
+const MOST_CALLS: usize = 3;
 /// How many single results may wait for their turn before no more are taken.
 const MOST_ALONE: usize = 100;
 
@@ -30,6 +34,10 @@ pub(crate) struct Completer<C> {
     finished: mpsc::Receiver<Finished>,
     busy: Busy,
     batch: Batch,
+    /// Until when the batch waits for others, unless it is full before.
+    linger_until: Instant,
+    /// Batches that are being recorded. What comes of one is the outputs that have to be recorded one by one.
+    calls: JoinSet<Vec<Output>>,
     alone: JoinSet<()>,
 }
 
@@ -79,103 +87,87 @@ impl<C: Calls> Completer<C> {
             finished,
             busy,
             batch: Batch::default(),
+            linger_until: Instant::now(),
+            calls: JoinSet::new(),
             alone: JoinSet::new(),
         }
     }
 
     /// Runs until the executor is gone and everything is recorded.
     pub(crate) async fn run(mut self) {
-        while self.gather().await {
-            let batch = mem::take(&mut self.batch);
-            self.record(batch.outputs).await;
+        let mut is_open = true;
+        while is_open || !self.batch.outputs.is_empty() || !self.calls.is_empty() {
+            while self.has_room()
+                && let Ok(finished) = self.finished.try_recv()
+            {
+                self.accept(finished).await;
+            }
+            if self.is_due(is_open) {
+                let Batch { outputs, .. } = mem::take(&mut self.batch);
+                let recording = record(Arc::clone(&self.recorder), outputs);
+                self.calls.spawn(recording.in_current_span());
+                continue;
+            }
+            let is_lingering = self.calls.is_empty() && !self.batch.outputs.is_empty();
+            select! {
+                Some(ended) = self.calls.join_next() => self.call_ended(ended).await,
+                finished = self.finished.recv(), if is_open && self.has_room() => match finished {
+                    Some(finished) => self.accept(finished).await,
+                    None => is_open = false,
+                },
+                () = sleep_until(self.linger_until), if is_lingering => {}
+            }
         }
         while self.alone.join_next().await.is_some() {}
     }
 
-    /// Fills the batch with what gathered while the last one was recorded, or else with what comes next; false when nothing can
-    /// come any more.
-    async fn gather(&mut self) -> bool {
-        while !self.batch.is_full()
-            && let Ok(finished) = self.finished.try_recv()
-        {
-            self.accept(finished).await;
+    /// Whether results are taken. When they could not be recorded they stay where they are, and hold up those who claim more.
+    fn has_room(&self) -> bool {
+        !self.batch.is_full() && self.calls.len() < MOST_CALLS
+    }
+
+    /// Whether the batch is to be recorded now.
+    fn is_due(&self, is_open: bool) -> bool {
+        if self.batch.is_full() {
+            return self.calls.len() < MOST_CALLS;
         }
-        if !self.batch.outputs.is_empty() {
-            return true;
-        }
-        while self.batch.outputs.is_empty() {
-            match self.finished.recv().await {
-                Some(finished) => self.accept(finished).await,
-                None => return false,
-            }
-        }
-        let deadline = Instant::now() + LINGER;
-        while !self.batch.is_full() {
-            let next = match self.finished.try_recv() {
-                Ok(finished) => Some(finished),
-                // Nobody to wait for: a single task on an idle worker is recorded at once.
-                Err(_) if self.busy.is_idle() => None,
-                Err(_) => timeout_at(deadline, self.finished.recv())
-                    .await
-                    .unwrap_or_default(),
-            };
-            match next {
-                Some(finished) => self.accept(finished).await,
-                None => break,
-            }
-        }
-        true
+        // Nobody to wait for: a single task on an idle worker is recorded at once.
+        !self.batch.outputs.is_empty()
+            && self.calls.is_empty()
+            && (!is_open || self.busy.is_idle() || self.linger_until <= Instant::now())
     }
 
     async fn accept(&mut self, finished: Finished) {
         match finished.result {
-            Ok(json) => self.batch.push(Output {
-                key: finished.key,
-                current_until: finished.current_until,
-                json,
-            }),
+            Ok(json) => {
+                if self.batch.outputs.is_empty() {
+                    // What gathered during a call goes with the next one.
+                    let linger = if self.calls.is_empty() {
+                        LINGER
+                    } else {
+                        Duration::ZERO
+                    };
+                    self.linger_until = Instant::now() + linger;
+                }
+                self.batch.push(Output {
+                    key: finished.key,
+                    current_until: finished.current_until,
+                    json,
+                });
+            }
             Err(_) => self.record_alone(finished).await,
         }
     }
 
-    /// Records a batch, however long the database is away; one that the database refuses is taken apart.
-    async fn record(&mut self, outputs: Vec<Output>) {
-        let mut backoff = Backoff::database();
-        let items: Vec<_> = outputs
-            .iter()
-            .map(|output| (&output.key, &*output.json))
-            .collect();
-        while let Err(error) = self.recorder.complete(&items).await {
-            match error.class() {
-                ErrorClass::Transient => {
-                    let delay = backoff.next_delay();
-                    warn!(
-                        tasks = outputs.len(),
-                        ?delay,
-                        error = &error as &dyn Error,
-                        "outputs could not be recorded, they are tried again"
-                    );
-                    sleep(delay).await;
+    async fn call_ended(&mut self, ended: Result<Vec<Output>, JoinError>) {
+        match ended {
+            Ok(refused) => {
+                for output in refused {
+                    self.record_alone(output.into()).await;
                 }
-                ErrorClass::PoolClosed => {
-                    error!(
-                        tasks = outputs.len(),
-                        error = &error as &dyn Error,
-                        "outputs could not be recorded; stall recovery will repeat the tasks"
-                    );
-                    return;
-                }
-                ErrorClass::Data | ErrorClass::Gone | ErrorClass::Other => {
-                    warn!(
-                        tasks = outputs.len(),
-                        error = &error as &dyn Error,
-                        "a batch was refused, its outputs are recorded one by one"
-                    );
-                    for output in outputs {
-                        self.record_alone(output.into()).await;
-                    }
-                    return;
-                }
+            }
+            Err(error) => {
+                error!(%error, "outputs were not recorded; stall recovery will repeat the tasks");
             }
         }
     }
@@ -189,6 +181,46 @@ impl<C: Calls> Completer<C> {
         self.alone
             .spawn(async move { recorder.insist(finished).await }.in_current_span());
     }
+}
+
+/// Records a batch, however long the database is away. Returns the outputs of one that the database refuses.
+async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> Vec<Output> {
+    let mut backoff = Backoff::database();
+    let items: Vec<_> = outputs
+        .iter()
+        .map(|output| (&output.key, &*output.json))
+        .collect();
+    while let Err(error) = recorder.complete(&items).await {
+        match error.class() {
+            ErrorClass::Transient => {
+                let delay = backoff.next_delay();
+                warn!(
+                    tasks = outputs.len(),
+                    ?delay,
+                    error = &error as &dyn Error,
+                    "outputs could not be recorded, they are tried again"
+                );
+                sleep(delay).await;
+            }
+            ErrorClass::PoolClosed => {
+                error!(
+                    tasks = outputs.len(),
+                    error = &error as &dyn Error,
+                    "outputs could not be recorded; stall recovery will repeat the tasks"
+                );
+                break;
+            }
+            ErrorClass::Data | ErrorClass::Gone | ErrorClass::Other => {
+                warn!(
+                    tasks = outputs.len(),
+                    error = &error as &dyn Error,
+                    "a batch was refused, its outputs are recorded one by one"
+                );
+                return outputs;
+            }
+        }
+    }
+    Vec::new()
 }
 
 #[cfg(test)]

@@ -30,8 +30,8 @@
 //!
 //! # Connections
 //!
-//! A worker uses the pool that it is given, for three calls at a time: a claim, a batch of outputs, and a single result, such as a failure; rarely for a
-//! fourth, which gives back tasks that it claimed and can't start.
+//! A worker uses the pool that it is given, for three calls at a time: a claim, a batch of outputs, and a single result, such as a failure. While outputs
+//! come faster than one call records a hundred of them it makes up to three of those; and rarely one that gives back tasks that it claimed and can't start.
 //! Several workers of one process need that for each. Handlers that use the same pool while they run need one connection each on top of that.
 //!
 //! All workers of a process that share a pool, or clones of it, share one more connection, made with the pool's options and hooks but not taken out

@@ -11,7 +11,7 @@ use std::{
 use super::executor::PATIENCE;
 
 /// The most tasks that wait for a slot.
-const MOST_AHEAD: usize = 100;
+const MOST_AHEAD: usize = 200;
 /// One in so many: the weight of a new measurement in the mean.
 const WEIGHT: u64 = 16;
 const UNKNOWN: u64 = u64::MAX;
@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(pace(Duration::from_secs(1), claim).ahead(10), 0);
         assert_eq!(pace(Duration::from_millis(21), claim).ahead(10), 0);
         assert_eq!(pace(Duration::from_millis(4), claim).ahead(10), 5);
-        assert_eq!(pace(Duration::from_micros(10), claim).ahead(10), 100);
-        assert_eq!(pace(Duration::ZERO, claim).ahead(10), 100);
+        assert_eq!(pace(Duration::from_micros(10), claim).ahead(10), 200);
+        assert_eq!(pace(Duration::ZERO, claim).ahead(10), 200);
     }
 
     #[test]

@@ -17,9 +17,9 @@ use tokio::{
 
 use crate::{lock::lock, sql::retry::jittered, startup::Target};
 
-/// The database notifies once per queue and 50 ms. What others committed meanwhile is found when the claimer looks again; a transaction that was
-/// about to commit needs a moment more.
-const LOOK_AGAIN: Duration = Duration::from_millis(75);
+/// The database notifies once per queue and 20 ms. What others committed meanwhile is found when the claimer looks again, so long after a notification;
+/// a transaction that was about to commit may need a moment more.
+const LOOK_AGAIN: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(75)];
 
 /// A hint that there may be tasks: never needed, because the claimer also polls, and never wrong, because it only leads to a claim.
 #[derive(Debug, Clone, Default)]
@@ -118,7 +118,10 @@ impl Wakeup {
 pub(crate) struct Sleeper<'a> {
     wakeup: &'a Wakeup,
     poll_interval: Duration,
-    look_again: Option<Instant>,
+    /// When the claimer last answered hints.
+    answered_at: Instant,
+    /// When it last answered one of the database.
+    announced_at: Option<Instant>,
 }
 
 impl<'a> Sleeper<'a> {
@@ -126,28 +129,37 @@ impl<'a> Sleeper<'a> {
         Self {
             wakeup,
             poll_interval,
-            look_again: None,
+            answered_at: Instant::now(),
+            announced_at: None,
         }
     }
 
     /// Forgets the hints that came before now: the claim that follows answers them.
     pub(crate) fn forget(&mut self) {
-        let now = Instant::now();
-        self.look_again = self.look_again.filter(|&at| at > now);
+        self.answered_at = Instant::now();
         let hint = &self.wakeup.hint;
         // Polling once takes the stored permit, if there is one.
         let _ = hint.notify.notified().now_or_never();
         if hint.announced.swap(false, Ordering::AcqRel) {
-            self.look_again = Some(now + LOOK_AGAIN);
+            self.announced_at = Some(self.answered_at);
         }
     }
 
     /// Sleeps until a hint comes, or it is time to look without one: after the poll interval, jittered, or soon after a notification.
     pub(crate) async fn sleep(&self) {
         let poll = Instant::now() + jittered(self.poll_interval);
-        let until = self.look_again.map_or(poll, |at| at.min(poll));
+        let until = self.next_look().map_or(poll, |at| at.min(poll));
         // Both ways to wake up lead to a claim.
         let _ = timeout_at(until, self.wakeup.hint.notify.notified()).await;
+    }
+
+    /// One whose time came during the last claim is due: the claim may not have seen what it is for.
+    fn next_look(&self) -> Option<Instant> {
+        let announced_at = self.announced_at?;
+        LOOK_AGAIN
+            .iter()
+            .map(|&after| announced_at + after)
+            .find(|&at| at > self.answered_at)
     }
 }
 

@@ -135,7 +135,7 @@ async fn each_queue_is_notified_once() {
     define(&db.pool, "Plain", &steps).await;
     define_with_step_queues(&db.pool, "Orders", &steps).await;
     let mut hints = Hints::listen(&db.pool).await;
-    // Calls for one queue within 50 ms would share a notification; this is one call.
+    // Calls for one queue within 20 ms would share a notification; this is one call.
     let inputs = || vec![json!([1, 2]); 100];
     start_many(&db.pool, "Plain", inputs()).await;
     assert_eq!(hints.since_last(&db.pool).await, ["plain"]);

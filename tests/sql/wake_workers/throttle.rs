@@ -1,4 +1,4 @@
-//! At most one notification per queue in 50 ms. Time passes by changing the queue's row.
+//! At most one notification per queue in 20 ms. Time passes by changing the queue's row.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;
@@ -21,7 +21,7 @@ async fn notified(pool: &PgPool, ago: &'static str) {
     changed.expect("time can be changed");
 }
 
-/// Which queues are notified of a run's start when all but this one were notified this very moment. A start that takes 50 ms says nothing,
+/// Which queues are notified of a run's start when all but this one were notified this very moment. A start that takes 20 ms says nothing,
 /// and is done again.
 async fn notified_but(pool: &PgPool, hints: &mut Hints, quiet: &str, flow: &str) -> Vec<String> {
     for _ in 0..100 {
@@ -37,7 +37,7 @@ async fn notified_but(pool: &PgPool, hints: &mut Hints, quiet: &str, flow: &str)
         let took = now(pool).await - set_at;
         let queues = hints.queues(pool).await;
         // Half of it: the stamps are a bit older.
-        if took.num_milliseconds() < 25 {
+        if took.num_milliseconds() < 10 {
             return queues;
         }
     }
@@ -52,13 +52,13 @@ async fn now(pool: &PgPool) -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn within_50_ms_nobody_is_notified_again_and_after_that_somebody_is() {
+async fn within_20_ms_nobody_is_notified_again_and_after_that_somebody_is() {
     let db = TestDb::new().await;
     define(&db.pool, "f", &[step("a")]).await;
     let mut hints = Hints::listen(&db.pool).await;
     let queues = notified_but(&db.pool, &mut hints, "none", "f").await;
     assert_eq!(queues, [] as [&str; 0]);
-    notified(&db.pool, "50 milliseconds").await;
+    notified(&db.pool, "20 milliseconds").await;
     start(&db.pool, "f", json!({})).await;
     assert_eq!(hints.queues(&db.pool).await, ["f"]);
     assert_invariants(&db.pool).await;

@@ -230,6 +230,36 @@ async fn a_batch_has_at_most_100_items() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn three_full_batches_are_recorded_side_by_side_and_one_that_is_not_full_alone() {
+    let bench = Bench::slow(Duration::from_millis(50), |_, _| Ok(false));
+    for task in 0..550 {
+        bench.output(task);
+    }
+    assert_eq!(
+        bench.end().await,
+        [
+            at(0, 0..100),
+            at(0, 100..200),
+            at(0, 200..300),
+            at(50, 300..400),
+            at(50, 400..500),
+            at(100, 500..550),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_that_could_not_be_recorded_hold_up_those_that_claim_more() {
+    let bench = Bench::slow(Duration::from_millis(50), |_, _| Ok(false));
+    for task in 0..400 {
+        bench.output(task);
+    }
+    sleep(Duration::from_millis(10)).await;
+    assert_eq!(bench.sender.max_capacity() - bench.sender.capacity(), 100);
+    bench.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn large_outputs_make_small_batches() {
     let bench = Bench::new(|_, _| Ok(false));
     let large = "x".repeat(3 * 1024 * 1024);
