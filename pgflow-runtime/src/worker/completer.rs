@@ -8,7 +8,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout_at},
 };
-use tracing::{Instrument, error, warn};
+use tracing::{Instrument, Span, error, warn};
 
 use super::{
     attempt::Finished,
@@ -38,6 +38,8 @@ pub(crate) struct Completer<C> {
 struct Output {
     key: AttemptKey,
     current_until: Instant,
+    max_attempts: i32,
+    span: Span,
     json: Box<RawValue>,
 }
 
@@ -46,6 +48,8 @@ impl From<Output> for Finished {
         Self {
             key: output.key,
             current_until: output.current_until,
+            max_attempts: output.max_attempts,
+            span: output.span,
             result: Ok(output.json),
         }
     }
@@ -132,6 +136,8 @@ impl<C: Calls> Completer<C> {
             Ok(json) => self.batch.push(Output {
                 key: finished.key,
                 current_until: finished.current_until,
+                max_attempts: finished.max_attempts,
+                span: finished.span,
                 json,
             }),
             Err(_) => self.record_alone(finished).await,
