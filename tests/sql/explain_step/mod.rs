@@ -117,49 +117,6 @@ async fn a_skipped_step_says_for_which_of_the_three_reasons() {
 }
 
 #[tokio::test]
-async fn a_failed_step_and_one_whose_run_ended_before_it() {
-    let (db, worker) = database_with(&[
-        step("culprit"),
-        step("cancelled"),
-        step("never").deps(&["cancelled"]),
-    ])
-    .await;
-    let run_id = start(&db.pool, "f", json!({})).await;
-    let tasks = claim_all(&db.pool, worker).await;
-    fail_for_good(&db.pool, of_step(&tasks, "culprit"), "boom").await;
-
-    let explained = explain(&db.pool, run_id, "culprit").await;
-    let at = time(&db.pool, run_id, "culprit", "failed_at").await;
-    let message = format!(
-        "It failed at {at}, and its run with it: its task failed for good at attempt 1 of 3."
-    );
-    assert_eq!(said(&explained), ("failed", &*message));
-    assert_eq!(explained["error_message"], "boom");
-    assert_eq!(explained["tasks"], json!({"failed": 1}));
-
-    let explained = explain(&db.pool, run_id, "cancelled").await;
-    assert_eq!(
-        said(&explained),
-        (
-            "run_ended",
-            "Step \"culprit\" failed the run before this step had ended."
-        )
-    );
-    assert_eq!(explained["status"], "started");
-    assert_eq!(explained["tasks"], json!({"cancelled": 1}));
-    let explained = explain(&db.pool, run_id, "never").await;
-    assert_eq!(
-        said(&explained),
-        (
-            "run_ended",
-            "Step \"culprit\" failed the run before this step had started."
-        ),
-        "rather than that it waits"
-    );
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
 async fn a_step_that_waits_names_the_dependencies_that_have_not_ended() {
     let (db, worker) = database_with(&[
         step("z"),
