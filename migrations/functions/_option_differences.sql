@@ -1,4 +1,5 @@
--- One readable line per option that the worker's code sets to another value than the stored one. Stored values win: operators tune them.
+-- One line per option that the worker's code sets to another value than the stored one, in the words of the attributes `#[flow]` and `#[step]`, in seconds.
+-- Stored values win: operators tune them.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._option_differences(flow_slug text, shape jsonb) returns text[]
 language plpgsql stable
@@ -7,7 +8,10 @@ as $$
 #variable_conflict use_column
 begin
     return array(
-        select format('%s, %s: %s in the code, %s in the database', part, key, value, coalesce(stored ->> key, 'inherited'))
+        select format(
+            '%s, %s: %s in the code, %s in the database',
+            part, w.word, value || w.unit, coalesce((stored ->> key) || w.unit, case key when 'startDelay' then 'none' else 'inherited' end)
+        )
         from (
             select 0 as position, 'flow' as part, o.key, o.value,
                 jsonb_build_object('maxAttempts', f.opt_max_attempts, 'baseDelay', f.opt_base_delay, 'timeout', f.opt_timeout) as stored
@@ -21,6 +25,11 @@ begin
             join pgflow.steps s on s.flow_slug = _option_differences.flow_slug and s.step_slug = e ->> 'slug',
             jsonb_each(coalesce(e -> 'options', '{}')) o
         ) sent
+        cross join lateral (
+            select
+                case key when 'maxAttempts' then 'max_attempts' when 'baseDelay' then 'base_delay' when 'startDelay' then 'start_delay' else key end as word,
+                case key when 'maxAttempts' then '' else ' s' end as unit
+        ) w
         where value is distinct from stored -> key
         order by position, key
     );

@@ -1,4 +1,4 @@
--- One readable line per difference between the queues that a worker's code expects and the stored ones; the shapes are equal.
+-- One line per difference between the queues that a worker's code expects and the stored ones; the shapes are equal.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._route_differences(flow_slug text, queue_mode text, routes jsonb) returns text[]
 language plpgsql stable
@@ -9,7 +9,10 @@ begin
     return array(
         select x.line
         from (
-            select -1 as position, format('queue mode: %s in the code, %s in the database', _route_differences.queue_mode, f.queue_mode) as line
+            select -1 as position, format(
+                'with_step_queues: %s in the code, %s in the database',
+                case _route_differences.queue_mode when 'step' then 'yes' else 'no' end, case f.queue_mode when 'step' then 'yes' else 'no' end
+            ) as line
             from pgflow.flows f
             where f.flow_slug = _route_differences.flow_slug and f.queue_mode <> _route_differences.queue_mode
             union all

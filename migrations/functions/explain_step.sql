@@ -1,6 +1,7 @@
 -- Says why a step of a run is not running, or that it is: one `reason` for programs and one `message` for people, with what they rest on.
---   completed, skipped, failed     it has ended
---   run_ended                      its run has ended before it
+--   completed, skipped, failed     it has ended; when a task of it failed, `message` says whether that was its last attempt. An attempt before the last
+--                                  that no other follows had an error that rules others out, or more attempts were allowed later: rows don't tell
+--   run_ended                      its run has ended before it; `message` names the step that failed the run
 --   waiting_for_dependencies       `waiting_for` names them
 --   not_advanced                   nothing holds it up, and yet it did not go on: a fault, or rows changed by hand
 --   running                        a worker is at it: `running`, the longest first, 10 at most
@@ -26,6 +27,7 @@ declare
     v_step pgflow.step_states;
     v_queue text;
     v_timeout int;
+    v_max_attempts int;
     v_waiting_for jsonb;
     v_tasks jsonb;
     v_running jsonb;
@@ -39,6 +41,8 @@ declare
     v_is_hidden boolean;
     v_live int;
     v_disabled text;
+    v_how text;
+    v_culprit text;
     v_reason text;
     v_message text;
 begin
@@ -56,7 +60,7 @@ begin
                 where s.run_id = v_run.run_id
             );
     end if;
-    select o.queue_name, o.timeout into strict v_queue, v_timeout
+    select o.queue_name, o.timeout, o.max_attempts into strict v_queue, v_timeout, v_max_attempts
     from pgflow.step_options o
     where o.flow_slug = v_run.flow_slug and o.step_slug = v_step.step_slug;
 
@@ -109,6 +113,29 @@ begin
     order by w.started_at desc
     limit 1;
 
+    if v_step.status = 'failed' or v_step.skip_reason = 'handler_failed' then
+        -- One, since the first to fail for good ends the step. None when a condition failed it.
+        select format(
+            case
+                when t.permanently_stalled_at is not null then '%s stalled for good at attempt %s'
+                when t.attempts_count < v_max_attempts then '%s failed for good at attempt %s of %s'
+                when t.attempts_count = 1 then '%s failed at its only attempt'
+                else '%s failed at the last of its %s attempts'
+            end,
+            case v_step.initial_tasks when 1 then 'its task' else 'its task ' || t.task_index end, t.attempts_count, v_max_attempts
+        ) into v_how
+        from pgflow.step_tasks t
+        where t.run_id = v_run.run_id and t.step_slug = v_step.step_slug and t.status = 'failed'
+        order by t.task_index
+        limit 1;
+    elsif v_run.status = 'failed' then
+        select s.step_slug into v_culprit
+        from pgflow.step_states s
+        where s.run_id = v_run.run_id and s.status = 'failed'
+        order by s.failed_at
+        limit 1;
+    end if;
+
     if v_step.status = 'completed' then
         v_reason := 'completed';
         v_message := format('It completed at %s.', v_step.completed_at);
@@ -116,15 +143,18 @@ begin
         v_reason := 'skipped';
         v_message := format('It was skipped at %s: %s.', v_step.skipped_at, case v_step.skip_reason
             when 'condition_unmet' then 'its condition was not met'
-            when 'handler_failed' then 'its attempts were exhausted'
+            when 'handler_failed' then coalesce(v_how, 'its task failed for good')
             else 'a step that it depends on was skipped'
         end);
     elsif v_step.status = 'failed' then
         v_reason := 'failed';
-        v_message := format('It failed at %s, and its run with it.', v_step.failed_at);
+        v_message := format('It failed at %s, and its run with it: %s.', v_step.failed_at, coalesce(v_how, 'its condition was not met'));
     elsif v_run.status <> 'started' then
         v_reason := 'run_ended';
-        v_message := format('Its run %s before it could end.', v_run.status);
+        v_message := case
+            when v_culprit is null then format('Its run %s before it could end.', v_run.status)
+            else format('Step "%s" failed the run before this step had %s.', v_culprit, case v_step.status when 'created' then 'started' else 'ended' end)
+        end;
     elsif v_step.status = 'created' and v_waiting_for is not null then
         v_reason := 'waiting_for_dependencies';
         v_message := format('It waits for %s.', (

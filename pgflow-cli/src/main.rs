@@ -8,6 +8,7 @@ mod database;
 mod exit;
 mod failure;
 mod output;
+mod run_id;
 mod stop;
 mod table;
 mod unknown;

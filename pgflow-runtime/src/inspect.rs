@@ -83,7 +83,7 @@ pub struct StepDetails {
     pub status: String,
     /// `condition_unmet`, `handler_failed` or `dependency_skipped`, of a skipped step.
     pub skip_reason: Option<String>,
-    /// Why it failed, or why its attempts were exhausted.
+    /// Why it failed; of a step that was skipped because a task of it failed, the error of that task.
     pub error_message: Option<String>,
     /// How many of its dependencies have neither completed nor been skipped.
     pub remaining_deps: i32,
@@ -96,7 +96,8 @@ pub struct StepDetails {
     pub created_at: DateTime<Utc>,
     /// When its tasks were queued.
     pub started_at: Option<DateTime<Utc>>,
-    /// When it completed, failed or was skipped.
+    /// When it completed, failed or was skipped. None for one that had not ended when its run failed: its status stays `created` or `started`,
+    /// and nothing of it goes on after the end of the run.
     pub ended_at: Option<DateTime<Utc>>,
     /// Why it does not run, or that it does; none once it, or its run, has ended. The same as [`explain_step`].
     #[sqlx(json(nullable))]
@@ -114,11 +115,11 @@ pub struct TaskCounts {
     pub started: i64,
     /// Done.
     pub completed: i64,
-    /// Out of attempts.
+    /// Failed for good: out of attempts, or with an error that rules others out.
     pub failed: i64,
-    /// Given up because the step was skipped.
+    /// Not ended when their step was skipped.
     pub skipped: i64,
-    /// Given up because the run failed.
+    /// Not ended when their run failed.
     pub cancelled: i64,
 }
 
@@ -142,7 +143,7 @@ pub struct StepExplanation {
     pub message: String,
     /// `condition_unmet`, `handler_failed` or `dependency_skipped`, of a skipped step.
     pub skip_reason: Option<String>,
-    /// Why it failed, or why its attempts were exhausted.
+    /// Why it failed; of a step that was skipped because a task of it failed, the error of that task.
     pub error_message: Option<String>,
     /// Its dependencies that have neither completed nor been skipped, in the order of the definition.
     pub waiting_for: Vec<Dependency>,

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::support::flows::{claim_one, complete, drain, fail, start, step};
 use crate::support::invariants::assert_invariants;
-use crate::support::runs::database_with;
+use crate::support::runs::{claim_all, database_with, fail_for_good, of_step};
 
 #[tokio::test]
 async fn a_step_is_explained_from_its_wait_to_its_end() {
@@ -66,6 +66,52 @@ async fn a_step_is_explained_from_its_wait_to_its_end() {
         (done.status.as_str(), done.tasks.completed),
         ("completed", 2)
     );
+    assert_invariants(&db.pool).await;
+}
+
+/// An error that rules out further attempts does not use them up.
+#[tokio::test]
+async fn a_permanent_error_is_told_from_the_last_of_the_attempts() {
+    let (db, worker) = database_with(&[
+        step("page").when_exhausted("skip"),
+        step("print").max_attempts(1),
+        step("bind"),
+    ])
+    .await;
+    let run = start(&db.pool, "f", json!({})).await;
+    let tasks = claim_all(&db.pool, worker).await;
+    fail_for_good(&db.pool, of_step(&tasks, "page"), "no such page").await;
+    fail(&db.pool, of_step(&tasks, "print"), "no ink").await;
+    let explain = async |step: &str| {
+        let explained = explain_step(&db.pool, run, step).await;
+        explained.expect("explained")
+    };
+
+    let page = explain("page").await;
+    assert_eq!(page.reason, StepReason::Skipped);
+    assert_eq!(page.error_message.as_deref(), Some("no such page"));
+    assert!(
+        page.message
+            .ends_with(": its task failed for good at attempt 1 of 3."),
+        "{}",
+        page.message
+    );
+    let print = explain("print").await;
+    assert_eq!(print.reason, StepReason::Failed);
+    assert!(
+        print
+            .message
+            .ends_with(", and its run with it: its task failed at its only attempt."),
+        "{}",
+        print.message
+    );
+    let bind = explain("bind").await;
+    assert_eq!(bind.reason, StepReason::RunEnded);
+    assert_eq!(
+        bind.message,
+        "Step \"print\" failed the run before this step had ended."
+    );
+    assert_eq!((bind.status.as_str(), bind.tasks.cancelled), ("started", 1));
     assert_invariants(&db.pool).await;
 }
 

@@ -118,7 +118,15 @@ async fn a_flow_with_live_workers_is_refused_and_they_are_left_alone() {
     };
     let worker = start().await.unwrap();
     let refused = run_to_end::<Double>(&db.pool, &Probe::open(), vec![1]).await;
-    match refused.unwrap_err() {
+    let refused = refused.unwrap_err();
+    assert!(
+        refused.to_string().ends_with(
+            "\nstop them, or give the test a database of its own: name another one in DATABASE_URL, or run it without that variable, \
+             where `DevDatabase` starts a private one"
+        ),
+        "{refused}"
+    );
+    match refused {
         RunToEndError::LiveWorkers { flow, workers } => {
             assert_eq!(flow, "double");
             assert_eq!(workers.len(), 1);

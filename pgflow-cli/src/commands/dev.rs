@@ -8,7 +8,7 @@ use crate::{arguments::Output, exit::Exit, failure::Failure, output, stop::StopS
 
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
-    /// Keep the data in this directory; without it, the data goes with the server.
+    /// Keep the data in this directory, also for the next time; without it, the data goes when the command ends.
     #[arg(long, value_name = "DIRECTORY")]
     data_dir: Option<PathBuf>,
 }
@@ -26,14 +26,33 @@ impl Dev {
             output::print(&ready.to_string())?;
         } else {
             output::print(database.url())?;
+            output::say(&self.at_start());
             output::say(&format!(
-                "migrated and marked local; use it with: export DATABASE_URL='{}'; stop it with ctrl-c",
+                "use it with: export DATABASE_URL='{}'; stop it with ctrl-c",
                 database.url()
             ));
         }
         stop.received().await;
+        if !output.json {
+            output::say(&self.at_end());
+        }
         database.stop().await?;
         Ok(Exit::Done)
+    }
+
+    fn at_start(&self) -> String {
+        let data = match &self.data_dir {
+            Some(directory) => format!("its data stays in {} when it ends", directory.display()),
+            None => "its data goes when it ends, unless --data-dir keeps it".to_owned(),
+        };
+        format!("migrated and marked local; {data}")
+    }
+
+    fn at_end(&self) -> String {
+        match &self.data_dir {
+            Some(directory) => format!("stopping; its data stays in {}", directory.display()),
+            None => "stopping; its data goes with it".to_owned(),
+        }
     }
 
     async fn start(&self) -> Result<DevDatabase, DevError> {

@@ -14,7 +14,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output, unknown,
+    output, run_id, unknown,
 };
 
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(crate) struct Start {
     #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     input: String,
     /// The id of the run; when a run of this flow has it already, that run is returned and nothing is started.
-    #[arg(long, value_name = "UUID")]
+    #[arg(long, value_name = "UUID", value_parser = run_id::parse_new)]
     run_id: Option<Uuid>,
 }
 

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use pgflow_runtime::inspect::{self, RunningAttempt, StepExplanation};
+use pgflow_runtime::inspect::{self, RunningAttempt, StepExplanation, StepReason};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output, run_id,
     table::{self, table},
     words::{count, counts},
 };
@@ -19,6 +19,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// The run's id.
+    #[arg(value_parser = run_id::parse)]
     run: Uuid,
     /// The slug of the step; without it, each step of the run is told about.
     step: Option<String>,
@@ -38,7 +39,11 @@ impl Why {
             }
             (Some(step), false) => {
                 let explanation = inspect::explain_step(&mut database, self.run, step).await?;
-                output::print(&describe(&explanation)?)?;
+                let run_error = match explanation.reason {
+                    StepReason::RunEnded => error_of_run(&mut database, self.run).await?,
+                    _ => None,
+                };
+                output::print(&describe(&explanation, run_error)?)?;
             }
             (None, true) => {
                 let answers = inspect::explain_run_as_json(&mut database, self.run).await?;
@@ -67,12 +72,29 @@ impl Why {
     }
 }
 
-/// A line for each step, and how to see more.
+/// Of the step that failed it.
+async fn error_of_run(
+    database: &mut PgConnection,
+    run_id: Uuid,
+) -> Result<Option<String>, Failure> {
+    let details = inspect::run(database, run_id).await?;
+    Ok(details.and_then(|details| details.run.error_message))
+}
+
+/// The step that failed the run, a line for each step, and how to see more.
 fn describe_run(steps: &[StepExplanation]) -> Result<String, Failure> {
     let Some(first) = steps.first() else {
         return Ok("the run has no steps".to_owned());
     };
-    let mut text = format!("run   {} ({})\n", first.run_id, first.run_status);
+    let mut text = String::new();
+    if let Some(culprit) = steps.iter().find(|step| step.status == "failed") {
+        write!(text, "Step \"{}\" failed the run", culprit.step_slug)?;
+        match &culprit.error_message {
+            Some(error) => writeln!(text, ": {error}\n")?,
+            None => writeln!(text, ".\n")?,
+        }
+    }
+    writeln!(text, "run   {} ({})", first.run_id, first.run_status)?;
     writeln!(text, "flow  {}\n", first.flow_slug)?;
     let mut rows = table(&["STEP", "STATUS", "WHY"]);
     for step in steps {
@@ -87,8 +109,8 @@ fn describe_run(steps: &[StepExplanation]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The reason, and then what it rests on.
-fn describe(explanation: &StepExplanation) -> Result<String, Failure> {
+/// The reason, and then what it rests on; `run_error` is why the run failed, of another step than the one that failed it.
+fn describe(explanation: &StepExplanation, run_error: Option<String>) -> Result<String, Failure> {
     let mut text = format!("{}\n\n", table::times_in(&explanation.message));
     writeln!(
         text,
@@ -101,7 +123,7 @@ fn describe(explanation: &StepExplanation) -> Result<String, Failure> {
         "step         {} ({})",
         explanation.step_slug, explanation.status
     )?;
-    for (label, value) in facts(explanation) {
+    for (label, value) in facts(explanation, run_error) {
         write!(text, "\n{label:<13}{value}")?;
     }
     if !explanation.running.is_empty() {
@@ -111,7 +133,7 @@ fn describe(explanation: &StepExplanation) -> Result<String, Failure> {
 }
 
 /// Those that are known.
-fn facts(explanation: &StepExplanation) -> Vec<(&'static str, String)> {
+fn facts(explanation: &StepExplanation, run_error: Option<String>) -> Vec<(&'static str, String)> {
     let waiting_for: Vec<String> = explanation
         .waiting_for
         .iter()
@@ -129,6 +151,7 @@ fn facts(explanation: &StepExplanation) -> Vec<(&'static str, String)> {
     let live_workers = count(explanation.live_workers.unsigned_abs(), "live worker");
     let facts = [
         ("error", explanation.error_message.clone()),
+        ("run's error", run_error),
         ("waiting for", Some(waiting_for.join(", "))),
         ("tasks", Some(tasks)),
         ("visible at", explanation.visible_at.map(table::time)),

@@ -1,6 +1,6 @@
 //! Lists of runs, and single ones.
 
-use crate::support::{Database, cells, json};
+use crate::support::{Database, WORKER_ID, cells, json};
 
 const RUNNING: &str = "00000000-0000-0000-0000-000000000001";
 const COMPLETED: &str = "00000000-0000-0000-0000-000000000002";
@@ -168,6 +168,62 @@ fn a_failed_run_shows_why_and_exits_with_5() {
 }
 
 #[test]
+fn nothing_of_a_run_that_failed_goes_on() {
+    let database = Database::with_a_run_that_failed(FAILED);
+    let text = database.pgflow(&["run", FAILED]).stdout;
+    assert!(text.contains("\ntook     5.000s\n"), "{text}");
+    let row = |slug: &str| {
+        let line = text.lines().find(|line| line.starts_with(slug)).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    // Queued, started, completed, failed, took, note.
+    assert_eq!(
+        row("one "),
+        "one single failed 0 0 0 1 4.000s out of numbers"
+    );
+    assert_eq!(
+        row("other "),
+        "other map started 0 0 0 0 4.000s unfinished when the run failed; 3 cancelled"
+    );
+    assert_eq!(row("last "), "last single created 0 0 0 0 never started");
+
+    let watched = database.pgflow(&["run", FAILED, "--watch"]).stdout;
+    for line in [
+        "  other  started, 0/3; unfinished when the run failed; 3 cancelled\n",
+        "  last   created; never started\n",
+        &text,
+    ] {
+        assert!(watched.contains(line), "{line} in {watched}");
+    }
+}
+
+#[test]
+fn tasks_that_went_with_their_step_are_called_as_elsewhere() {
+    let database = Database::migrated();
+    database.execute(&format!(
+        "select pgflow.create_flow('twins');
+         select pgflow.add_step('twins', 'each', step_type => 'map', when_exhausted => 'skip');
+         select pgflow.start_flow('twins', '[1, 2, 3]', run_id => '{COMPLETED}');
+         select pgflow.track_worker_function('twins');
+         select pgflow.register_worker('{WORKER_ID}', 'twins', 'twins', null, 'twins', '{{}}');"
+    ));
+    database.execute(&format!(
+        "select pgflow.claim_tasks('{WORKER_ID}', 1);
+         select pgflow.fail_task('{COMPLETED}', 'each', 0, 'out of numbers', retryable => false);"
+    ));
+    let run = database.pgflow(&["run", COMPLETED]).done();
+    assert!(
+        run.contains("handler failed; 2 skipped; out of numbers"),
+        "{run}"
+    );
+    let why = database.pgflow(&["why", COMPLETED, "each"]).done();
+    assert!(
+        why.contains("\ntasks        1 failed, 2 skipped\n"),
+        "{why}"
+    );
+}
+
+#[test]
 fn an_unknown_run_is_not_found() {
     let database = Database::migrated();
     let error = database.pgflow(&["run", RUNNING]).failed(3);
@@ -175,5 +231,32 @@ fn an_unknown_run_is_not_found() {
         error.contains(RUNNING) && error.contains("`pgflow runs` lists them"),
         "{error}"
     );
-    database.pgflow(&["run", "oops"]).failed(2);
+}
+
+#[test]
+fn what_is_no_id_of_a_run_is_refused_with_what_was_expected() {
+    let database = Database::with_flow();
+    for arguments in [
+        &["run", "abc"][..],
+        &["run", "abc", "--watch"],
+        &["why", "abc"],
+        &["why", "abc", "numbers"],
+    ] {
+        let error = database.pgflow(arguments).failed(2);
+        assert!(error.contains("'abc'"), "{error}");
+        assert!(
+            error.contains("that is no run's id; expected one as `pgflow start` and `pgflow runs` print it, whole, such as 0198c0de-"),
+            "{error}"
+        );
+        assert!(!error.contains("invalid character"), "{error}");
+    }
+    let start = ["start", "sums", "--input", "{}", "--run-id", "abc"];
+    let error = database.pgflow(&start).failed(2);
+    assert!(
+        error.contains("that is no UUID; expected one of your own making, such as 0198c0de-"),
+        "{error}"
+    );
+    // Copied with the space beside it.
+    let start = database.pgflow(&["start", "sums", "--input", "{}"]).done();
+    database.pgflow(&["run", &format!(" {start}")]).done();
 }

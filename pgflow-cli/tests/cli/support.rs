@@ -69,6 +69,30 @@ impl Database {
         database
     }
 
+    /// A run of this id of flow `twins`, whose first step failed it while the second one's three tasks waited and ran, long ago: the run took 5 seconds,
+    /// and the second step started 1 second after it.
+    pub(crate) fn with_a_run_that_failed(id: &str) -> Self {
+        let database = Self::migrated();
+        database.execute(&format!(
+            "select pgflow.create_flow('twins');
+             select pgflow.add_step('twins', 'one');
+             select pgflow.add_step('twins', 'other', step_type => 'map');
+             select pgflow.add_step('twins', 'last', array['other']);
+             select pgflow.start_flow('twins', '[1, 2, 3]', run_id => '{id}');
+             select pgflow.track_worker_function('twins');
+             select pgflow.register_worker('{WORKER_ID}', 'twins', 'twins', null, 'twins', '{{}}');"
+        ));
+        database.execute(&format!(
+            "select pgflow.claim_tasks('{WORKER_ID}', 3);
+             select pgflow.fail_task('{id}', 'one', 0, 'out of numbers', retryable => false);
+             update pgflow.runs set started_at = '2026-01-31 10:00:00Z', failed_at = '2026-01-31 10:00:05Z';
+             update pgflow.step_states set created_at = '2026-01-31 10:00:00Z',
+                 started_at = case when step_slug <> 'last' then timestamptz '2026-01-31 10:00:01Z' end,
+                 failed_at = case when step_slug = 'one' then timestamptz '2026-01-31 10:00:05Z' end"
+        ));
+        database
+    }
+
     /// Flow `sums` with one queue, and flow `steps` with a queue for each of its steps `b` and `a`.
     pub(crate) fn with_two_flows() -> Self {
         let database = Self::with_flow();

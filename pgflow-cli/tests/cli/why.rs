@@ -172,8 +172,10 @@ fn a_delayed_retry_shows_until_when_and_a_failed_step_its_error() {
     let (first, _) = failed.split_once('\n').unwrap();
     let time = first
         .strip_prefix("It failed at ")
-        .and_then(|rest| rest.strip_suffix(", and its run with it."))
-        .unwrap();
+        .and_then(|rest| {
+            rest.strip_suffix(", and its run with it: its task failed for good at attempt 2 of 3.")
+        })
+        .unwrap_or_else(|| panic!("{failed}"));
     assert_eq!((time.len(), &time[19..]), (20, "Z"), "{failed}");
     assert!(failed.starts_with("It failed at "), "{failed}");
     assert!(
@@ -181,11 +183,44 @@ fn a_delayed_retry_shows_until_when_and_a_failed_step_its_error() {
         "{failed}"
     );
     assert!(failed.contains("\ntasks        1 failed\n"), "{failed}");
-    let other = database.why("doubled");
+}
+
+#[test]
+fn of_a_run_that_failed_the_step_that_failed_it_is_told_first() {
+    let database = Database::with_a_run_that_failed(RUN);
+    let text = database.pgflow(&["why", RUN]).done();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "Step \"one\" failed the run: out of numbers",
+            "",
+            &format!("run   {RUN} (failed)"),
+            "flow  twins",
+            "",
+            "STEP   STATUS   WHY",
+            "one    failed   It failed at 2026-01-31 10:00:05Z, and its run with it: its task failed for good at attempt 1 of 3.",
+            "other  started  Step \"one\" failed the run before this step had ended.",
+            "last   created  Step \"one\" failed the run before this step had started.",
+            "",
+            &format!("what that rests on: pgflow why {RUN} STEP"),
+        ]
+    );
+    let other = database.why("other");
     assert!(
-        other.starts_with("Its run failed before it could end.\n"),
+        other.starts_with("Step \"one\" failed the run before this step had ended.\n"),
         "{other}"
     );
+    assert!(other.contains("\nrun's error  out of numbers\n"), "{other}");
+    assert!(other.contains("\ntasks        3 cancelled\n"), "{other}");
+    let one = database.why("one");
+    assert!(
+        one.contains("\nerror        out of numbers\n") && !one.contains("run's error"),
+        "{one}"
+    );
+    // A run that waits has nothing of the kind.
+    let waits = started().pgflow(&["why", RUN]).done();
+    assert!(waits.starts_with("run "), "{waits}");
 }
 
 #[test]
@@ -232,5 +267,4 @@ fn an_unknown_run_and_an_unknown_step_are_not_found() {
         let error = database.pgflow(&arguments).failed(3);
         assert!(error.contains("Its steps are doubled, numbers."), "{error}");
     }
-    database.pgflow(&["why", "oops", "numbers"]).failed(2);
 }

@@ -10,6 +10,10 @@ use crate::{
     startup::{LiveWorker, StartupError},
 };
 
+/// How a test gets away from whatever else goes on.
+const OWN_DATABASE: &str = "give the test a database of its own: name another one in DATABASE_URL, or run it without that variable, where \
+     `DevDatabase` starts a private one";
+
 /// Why [`run_to_end`](super::run_to_end) could not run a run to its end. A run that failed has ended: that is no error of this kind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -17,8 +21,9 @@ pub enum RunToEndError {
     /// Workers serve the flow in this database, and would take the run's tasks: stop them, or start the run with
     /// [`Client`](crate::client::Client) and let them do it. Nothing was changed.
     #[error(
-        "workers serve flow `{flow}` in this database, and would take the run's tasks:{}\nstop them, or give the test a database of its own",
-        Lines(workers)
+        "workers serve flow `{flow}` in this database, and would take the run's tasks:{}\nstop them, or {}",
+        Lines(workers),
+        OWN_DATABASE
     )]
     LiveWorkers {
         /// The flow's slug.
@@ -35,7 +40,8 @@ pub enum RunToEndError {
     /// Somebody told the workers of this call to stop, such as a worker, or another test, that brings another definition of the flow along. Give
     /// flows with different definitions different slugs, or each test a database of its own.
     #[error(
-        "run {run_id} was interrupted: {reason}; give flows that differ different slugs, or the test a database of its own"
+        "run {run_id} was interrupted: {reason}; give flows that differ different slugs, or {}",
+        OWN_DATABASE
     )]
     Interrupted {
         /// The run.
@@ -47,7 +53,8 @@ pub enum RunToEndError {
     /// of its own.
     #[error(
         "task {task_index} of step `{step}` in run {run_id} was attempted {attempts} times, {own} times by this call: a worker took part; stop the \
-         flow's workers, or give the test a database of its own"
+         flow's workers, or {}",
+        OWN_DATABASE
     )]
     TakenByOthers {
         /// The run.
@@ -73,7 +80,7 @@ pub enum RunToEndError {
         explanation: String,
     },
     /// The run was deleted while it ran: somebody pruned, or deleted or replaced the flow.
-    #[error("run {run_id} was deleted while it ran; give the test a database of its own")]
+    #[error("run {run_id} was deleted while it ran; {}", OWN_DATABASE)]
     RunGone {
         /// The run.
         run_id: Uuid,

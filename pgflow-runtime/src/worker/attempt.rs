@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use sqlx::PgPool;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::{Span, error, info_span, warn};
+use tracing::{Span, info_span};
 
 use super::{Shared, handlers::Handlers};
 use crate::{
@@ -28,6 +28,10 @@ pub(crate) struct Finished {
     pub(crate) key: AttemptKey,
     /// Until when the attempt can be the current one.
     pub(crate) current_until: Instant,
+    /// How many attempts there were to be when it was claimed.
+    pub(crate) max_attempts: i32,
+    /// The attempt's, for what is logged of its result.
+    pub(crate) span: Span,
     pub(crate) result: Result<Box<RawValue>, Failure>,
 }
 
@@ -102,7 +106,9 @@ pub(crate) async fn run_with(
     Finished {
         key: key(handlers, step_index, &claimed),
         current_until: deadline + STALLED_AFTER,
-        result: result.map_err(|error| failure(&error, &claimed)),
+        max_attempts: claimed.max_attempts,
+        span: Span::current(),
+        result: result.map_err(|error| failure(&error)),
     }
 }
 
@@ -150,18 +156,12 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("the panic has no message")
 }
 
-fn failure(error: &StepError, claimed: &ClaimedTask) -> Failure {
-    let message = error.message();
-    let retryable = !error.is_permanent();
-    if retryable && claimed.attempt < claimed.max_attempts {
-        warn!(error = %message, max_attempts = claimed.max_attempts, "attempt failed, another one follows");
-    } else {
-        error!(error = %message, max_attempts = claimed.max_attempts, "attempt failed, and no other follows");
-    }
+/// What follows from it is decided by the database, and logged when it is.
+fn failure(error: &StepError) -> Failure {
     Failure {
-        message,
+        message: error.message(),
         retry_delay: error.retry_seconds(),
-        retryable,
+        retryable: !error.is_permanent(),
     }
 }
 

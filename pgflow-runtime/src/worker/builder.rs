@@ -60,10 +60,8 @@ impl Builder {
             worker_id = %registered.worker_id
         );
         span.in_scope(|| {
+            // Flow, step, queue and id stand in the span.
             info!(
-                flow,
-                step = target.step_slug(),
-                queue = registered.queue_name,
                 function = options.function_name,
                 concurrency = options.concurrency,
                 definition = registered.compile_status.as_str(),

@@ -9,7 +9,7 @@ use tokio::{
     task::{JoinError, JoinSet},
     time::{Instant, sleep, sleep_until},
 };
-use tracing::{Instrument, error, warn};
+use tracing::{Instrument, Span, error, warn};
 
 use super::{
     attempt::Finished,
@@ -46,6 +46,8 @@ pub(crate) struct Completer<C> {
 struct Output {
     key: AttemptKey,
     current_until: Instant,
+    max_attempts: i32,
+    span: Span,
     json: Box<RawValue>,
 }
 
@@ -54,6 +56,8 @@ impl From<Output> for Finished {
         Self {
             key: output.key,
             current_until: output.current_until,
+            max_attempts: output.max_attempts,
+            span: output.span,
             result: Ok(output.json),
         }
     }
@@ -152,6 +156,8 @@ impl<C: Calls> Completer<C> {
                 self.batch.push(Output {
                     key: finished.key,
                     current_until: finished.current_until,
+                    max_attempts: finished.max_attempts,
+                    span: finished.span,
                     json,
                 });
             }

@@ -17,7 +17,7 @@ use crate::{
         CallError,
         complete::{AttemptKey, Completed, CompletionOutcome, complete_tasks},
         error::ErrorClass,
-        fail::{Failure, fail_task},
+        fail::{Aftermath, Failure, fail_task},
         limit::Limited,
         retry::Backoff,
     },
@@ -33,12 +33,11 @@ pub(crate) trait Calls: Send + Sync + 'static {
         outputs: &'a [Output<'a>],
     ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>>;
 
-    /// Returns the task's status after the failure.
     fn fail<'a>(
         &'a self,
         key: &'a AttemptKey,
         failure: &'a Failure,
-    ) -> BoxFuture<'a, Result<Option<String>, CallError>>;
+    ) -> BoxFuture<'a, Result<Aftermath, CallError>>;
 }
 
 /// The calls as a database answers them, or does not.
@@ -72,7 +71,7 @@ impl Calls for Database {
         &'a self,
         key: &'a AttemptKey,
         failure: &'a Failure,
-    ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
+    ) -> BoxFuture<'a, Result<Aftermath, CallError>> {
         Box::pin(
             self.fail
                 .call(async |connection| fail_task(connection, key, failure).await),
@@ -124,15 +123,16 @@ impl<C: Calls> Recorder<C> {
         Ok(())
     }
 
-    /// Records a failed attempt.
-    async fn fail(&self, key: &AttemptKey, failure: &Failure) -> Result<(), CallError> {
-        match self.calls.fail(key, failure).await?.as_deref() {
-            // Another attempt follows, after a delay.
-            Some("queued") => {}
+    /// Records a failed attempt, and logs what the database made of it.
+    async fn fail(&self, finished: &Finished, failure: &Failure) -> Result<(), CallError> {
+        let aftermath = self.calls.fail(&finished.key, failure).await?;
+        if aftermath == Aftermath::Failed {
             // Steps that go on without this one may be ready now.
-            Some("failed" | "skipped") => self.wakeup.wake_for_ready(),
-            _ => stale(key),
+            self.wakeup.wake_for_ready();
         }
+        finished
+            .span
+            .in_scope(|| log_failed(finished, failure, aftermath));
         Ok(())
     }
 
@@ -146,18 +146,21 @@ impl<C: Calls> Recorder<C> {
             let key = &finished.key;
             match error.class() {
                 ErrorClass::Gone => {
-                    info!(run_id = %key.run_id, step = key.step_slug, %error, "the task is gone, its result is dropped");
+                    info!(
+                        run_id = %key.run_id, step = key.step_slug, %error, failure = failure_of(&finished),
+                        "the task is gone, its result is dropped"
+                    );
                     return;
                 }
-                ErrorClass::PoolClosed | ErrorClass::Data => return give_up(key, &error),
+                ErrorClass::PoolClosed | ErrorClass::Data => return give_up(&finished, &error),
                 // By then the task was given to another attempt, and this one's result would be ignored.
                 ErrorClass::Other if Instant::now() >= finished.current_until => {
-                    return give_up(key, &error);
+                    return give_up(&finished, &error);
                 }
                 ErrorClass::Transient | ErrorClass::Other => {
                     let delay = backoff.next_delay();
                     warn!(
-                        run_id = %key.run_id, step = key.step_slug, ?delay, error = &error as &dyn Error,
+                        run_id = %key.run_id, step = key.step_slug, ?delay, error = &error as &dyn Error, failure = failure_of(&finished),
                         "a result could not be recorded, it is tried again"
                     );
                     sleep(delay).await;
@@ -173,12 +176,7 @@ impl<C: Calls> Recorder<C> {
             Err(error) if error.class() == ErrorClass::Data && finished.result.is_ok() => error,
             result => return result,
         };
-        let (key, failure) = (&finished.key, unstorable(error));
-        error!(
-            run_id = %key.run_id, step = key.step_slug, task_index = key.task_index,
-            error = %failure.message, "attempt failed, and no other follows"
-        );
-        finished.result = Err(failure);
+        finished.result = Err(unstorable(error));
         self.try_alone(finished).await
     }
 
@@ -187,7 +185,7 @@ impl<C: Calls> Recorder<C> {
         let _turn = self.turn.acquire().await;
         match &finished.result {
             Ok(output) => self.complete(&[(&finished.key, output)]).await,
-            Err(failure) => self.fail(&finished.key, failure).await,
+            Err(failure) => self.fail(finished, failure).await,
         }
     }
 }
@@ -203,6 +201,36 @@ fn unstorable(error: CallError) -> Failure {
     }
 }
 
+/// In the span of the attempt.
+fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
+    let (error, max_attempts) = (&failure.message, finished.max_attempts);
+    match aftermath {
+        Aftermath::Retried(retry_delay) => {
+            warn!(%error, max_attempts, ?retry_delay, "attempt failed, another one follows");
+        }
+        Aftermath::Failed if !failure.retryable => {
+            error!(%error, max_attempts, "attempt failed, and no other follows: its error is permanent");
+        }
+        Aftermath::Failed if finished.key.attempt >= max_attempts => {
+            error!(%error, max_attempts, "attempt failed, it was the last one");
+        }
+        Aftermath::Failed => error!(
+            %error, max_attempts,
+            "attempt failed, and no other follows: the task may have fewer now, or its message is gone"
+        ),
+        Aftermath::Stale => info!(
+            %error,
+            "attempt failed, and is no longer the current one, or its run has ended: that it failed is ignored"
+        ),
+    }
+}
+
+/// What a handler failed with, where that could not be recorded: nothing else tells.
+fn failure_of(finished: &Finished) -> Option<&str> {
+    let failure = finished.result.as_ref().err()?;
+    Some(&failure.message)
+}
+
 fn stale(key: &AttemptKey) {
     info!(
         run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
@@ -210,9 +238,11 @@ fn stale(key: &AttemptKey) {
     );
 }
 
-fn give_up(key: &AttemptKey, error: &CallError) {
+fn give_up(finished: &Finished, error: &CallError) {
+    let key = &finished.key;
     error!(
         run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
-        error = error as &dyn Error, "a result could not be recorded; stall recovery will repeat the task"
+        error = error as &dyn Error, failure = failure_of(finished),
+        "a result could not be recorded; stall recovery will repeat the task"
     );
 }

@@ -43,12 +43,32 @@ async fn each_structural_difference_has_a_line() {
     assert_eq!(
         differences(&steps).await,
         [
-            r#"step "a", whenUnmet: "fail" in the code, "skip" in the database"#,
-            r#"step "a", whenExhausted: "skip-cascade" in the code, "fail" in the database"#,
-            r#"step "b", requiredInputPattern: {"value": {"x": 2}, "defined": true} in the code, {"value": {"x": 1}, "defined": true} in the database"#,
-            r#"step "b", forbiddenInputPattern: {"value": {"y": {}}, "defined": true} in the code, {"defined": false} in the database"#,
-            r#"step "c", stepType: "single" in the code, "map" in the database"#,
-            r#"step "d", dependencies: ["a", "c"] in the code, ["a", "b"] in the database"#,
+            r#"step "a", when_unmet: "fail" in the code, "skip" in the database"#,
+            r#"step "a", when_exhausted: "skip-cascade" in the code, "fail" in the database"#,
+            r#"step "b", if: {"x": 2} in the code, {"x": 1} in the database"#,
+            r#"step "b", if_not: {"y": {}} in the code, none in the database"#,
+            r#"step "c": depends_on = [a] in the code, map = a in the database"#,
+            r#"step "d": depends_on = [a, c] in the code, depends_on = [a, b] in the database"#,
+        ],
+        "in the words of the attributes"
+    );
+}
+
+#[tokio::test]
+async fn what_a_step_runs_after_is_written_as_its_attribute_says_it() {
+    let steps = [
+        step("a").map(),
+        step("b"),
+        step("c").deps(&["b"]).map(),
+        step("d"),
+    ];
+    assert_eq!(
+        differences(&steps).await,
+        [
+            r#"step "a": map = input in the code, a root step in the database"#,
+            r#"step "b", if: none in the code, {"x": 1} in the database"#,
+            r#"step "c": map = b in the code, map = a in the database"#,
+            r#"step "d": a root step in the code, depends_on = [a, b] in the database"#,
         ]
     );
 }
@@ -120,11 +140,16 @@ async fn a_flow_whose_options_were_tuned_in_the_database_is_still_verified() {
 #[tokio::test]
 async fn options_are_reported_and_not_applied() {
     let db = TestDb::new().await;
-    answer(&db.pool, &[step("a").timeout(9), step("b").start_delay(1)]).await;
+    answer(
+        &db.pool,
+        &[step("a").timeout(9), step("b").start_delay(1), step("c")],
+    )
+    .await;
     let before = definition(&db.pool).await;
     let mut changed: Value = shape(&[
         step("a").timeout(10).max_attempts(4).base_delay(5),
-        step("b").start_delay(1),
+        step("b").start_delay(2),
+        step("c").start_delay(3),
     ]);
     changed["options"] = json!({"maxAttempts": 3, "timeout": 61});
     let answer = ensure(&db.pool, "orders", &changed)
@@ -135,10 +160,12 @@ async fn options_are_reported_and_not_applied() {
     assert_eq!(
         answer["options_differ"],
         json!([
-            "flow, timeout: 61 in the code, 60 in the database",
-            "step \"a\", baseDelay: 5 in the code, inherited in the database",
-            "step \"a\", maxAttempts: 4 in the code, inherited in the database",
-            "step \"a\", timeout: 10 in the code, 9 in the database",
+            "flow, timeout: 61 s in the code, 60 s in the database",
+            "step \"a\", base_delay: 5 s in the code, inherited in the database",
+            "step \"a\", max_attempts: 4 in the code, inherited in the database",
+            "step \"a\", timeout: 10 s in the code, 9 s in the database",
+            "step \"b\", start_delay: 2 s in the code, 1 s in the database",
+            "step \"c\", start_delay: 3 s in the code, none in the database",
         ])
     );
     assert_eq!(definition(&db.pool).await, before);

@@ -245,9 +245,19 @@ async fn an_equal_definition_is_verified_and_no_worker_is_told_to_stop() {
 
 #[tokio::test]
 async fn another_mode_recompiles_with_the_queues_of_that_mode() {
-    for (before, after, expected) in [
-        ("flow", "step", vec!["orders__a", "orders__b"]),
-        ("step", "flow", vec!["orders"]),
+    for (before, after, flags, expected) in [
+        (
+            "flow",
+            "step",
+            "with_step_queues: yes in the code, no in the database",
+            vec!["orders__a", "orders__b"],
+        ),
+        (
+            "step",
+            "flow",
+            "with_step_queues: no in the code, yes in the database",
+            vec!["orders"],
+        ),
     ] {
         let db = local(before).await;
         let answer = ask(&db.pool, after, &old()).await;
@@ -255,10 +265,7 @@ async fn another_mode_recompiles_with_the_queues_of_that_mode() {
             (&answer["status"], &answer["mismatch_kind"]),
             (&json!("recompiled"), &json!("routing"))
         );
-        assert_eq!(
-            answer["differences"][0],
-            format!("queue mode: {after} in the code, {before} in the database")
-        );
+        assert_eq!(answer["differences"][0], flags);
         assert_eq!(queues(&db.pool).await, expected);
         assert_eq!(definition(&db.pool).await["flows"][0]["queue_mode"], after);
         assert_eq!(count(&db.pool, "pgflow.runs").await, 0);

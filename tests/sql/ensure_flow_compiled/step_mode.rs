@@ -192,22 +192,24 @@ async fn another_shape_is_told_before_another_mode() {
     );
     assert_eq!(
         answer["differences"],
-        json!(["step \"b\", dependencies: [] in the code, [\"a\"] in the database"])
+        json!(["step \"b\": a root step in the code, depends_on = [a] in the database"])
     );
     assert_invariants(&db.pool).await;
 }
 
 #[tokio::test]
 async fn another_mode_is_a_mismatch_of_routing_in_both_directions() {
-    for (stored, asked, [a, b]) in [
+    for (stored, asked, flags, [a, b]) in [
         (
             "flow",
             "step",
+            "with_step_queues: yes in the code, no in the database",
             [("orders__a", "orders"), ("orders__b", "orders")],
         ),
         (
             "step",
             "flow",
+            "with_step_queues: no in the code, yes in the database",
             [("orders", "orders__a"), ("orders", "orders__b")],
         ),
     ] {
@@ -220,7 +222,7 @@ async fn another_mode_is_a_mismatch_of_routing_in_both_directions() {
             json!({
                 "status": "mismatch", "mismatch_kind": "routing", "options_differ": [], "workers": [],
                 "differences": [
-                    format!("queue mode: {asked} in the code, {stored} in the database"),
+                    flags,
                     format!("step \"a\": queue {} in the code, {} in the database", a.0, a.1),
                     format!("step \"b\": queue {} in the code, {} in the database", b.0, b.1),
                 ],
@@ -272,8 +274,8 @@ async fn options_are_reported_and_not_applied() {
     assert_eq!(
         answer["options_differ"],
         json!([
-            "step \"a\", timeout: 7 in the code, inherited in the database",
-            "step \"b\", maxAttempts: 2 in the code, inherited in the database",
+            "step \"a\", timeout: 7 s in the code, inherited in the database",
+            "step \"b\", max_attempts: 2 in the code, inherited in the database",
         ])
     );
     assert_invariants(&db.pool).await;

@@ -1,5 +1,6 @@
 //! `explain_step`: one test for each reason that it gives. `waiting` has those of steps whose tasks wait.
 
+mod failed;
 mod lost;
 mod waiting;
 
@@ -93,7 +94,11 @@ async fn a_skipped_step_says_for_which_of_the_three_reasons() {
     fail_for_good(&db.pool, of_step(&tasks, "fragile"), "boom").await;
     for (step, skip_reason, why) in [
         ("unmet", "condition_unmet", "its condition was not met"),
-        ("fragile", "handler_failed", "its attempts were exhausted"),
+        (
+            "fragile",
+            "handler_failed",
+            "its task failed for good at attempt 1 of 3",
+        ),
         (
             "after",
             "dependency_skipped",
@@ -108,35 +113,6 @@ async fn a_skipped_step_says_for_which_of_the_three_reasons() {
     }
     let fragile = explain(&db.pool, run_id, "fragile").await;
     assert_eq!(fragile["error_message"], "boom");
-    assert_invariants(&db.pool).await;
-}
-
-#[tokio::test]
-async fn a_failed_step_and_one_whose_run_ended_before_it() {
-    let (db, worker) = database_with(&[
-        step("culprit"),
-        step("cancelled"),
-        step("never").deps(&["cancelled"]),
-    ])
-    .await;
-    let run_id = start(&db.pool, "f", json!({})).await;
-    let tasks = claim_all(&db.pool, worker).await;
-    fail_for_good(&db.pool, of_step(&tasks, "culprit"), "boom").await;
-
-    let explained = explain(&db.pool, run_id, "culprit").await;
-    let at = time(&db.pool, run_id, "culprit", "failed_at").await;
-    let message = format!("It failed at {at}, and its run with it.");
-    assert_eq!(said(&explained), ("failed", &*message));
-    assert_eq!(explained["error_message"], "boom");
-    assert_eq!(explained["tasks"], json!({"failed": 1}));
-
-    let ended = ("run_ended", "Its run failed before it could end.");
-    let explained = explain(&db.pool, run_id, "cancelled").await;
-    assert_eq!(said(&explained), ended);
-    assert_eq!(explained["status"], "started");
-    assert_eq!(explained["tasks"], json!({"cancelled": 1}));
-    let explained = explain(&db.pool, run_id, "never").await;
-    assert_eq!(said(&explained), ended, "rather than that it waits");
     assert_invariants(&db.pool).await;
 }
 

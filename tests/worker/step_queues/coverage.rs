@@ -113,7 +113,7 @@ async fn every_event_says_which_step_the_worker_serves() {
         "definition=\"compiled\"",
         span.as_str(),
     ] {
-        assert!(started.contains(part), "{part} in {started}");
+        assert_eq!(started.matches(part).count(), 1, "{part} in {started}");
     }
     let stopped = logged.line("worker stopped");
     assert!(stopped.contains(&span), "{stopped}");

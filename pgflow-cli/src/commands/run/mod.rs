@@ -5,7 +5,7 @@ mod words;
 use std::{fmt::Write as _, time::Duration};
 
 use clap::Args;
-use pgflow_runtime::inspect::{self, RunDetails, StepDetails};
+use pgflow_runtime::inspect::{self, RunDetails};
 use uuid::Uuid;
 
 use crate::{
@@ -14,13 +14,14 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output, run_id,
     table::{self, table},
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The run's id.
+    #[arg(value_parser = run_id::parse)]
     id: Uuid,
     /// Follow the run until it ends: on a terminal in place, elsewhere with a line for each change, with --json with an object for each change.
     #[arg(long)]
@@ -90,12 +91,12 @@ fn describe(details: &RunDetails) -> Result<String, Failure> {
     if details.steps.is_empty() {
         text.push_str("\nno steps");
     } else {
-        write!(text, "\n{}", steps(&details.steps, run.ended_at.is_some()))?;
+        write!(text, "\n{}", steps(details))?;
     }
     Ok(text)
 }
 
-fn steps(steps: &[StepDetails], run_has_ended: bool) -> String {
+fn steps(details: &RunDetails) -> String {
     let mut rows = table(&[
         "STEP",
         "TYPE",
@@ -107,10 +108,7 @@ fn steps(steps: &[StepDetails], run_has_ended: bool) -> String {
         "TOOK",
         "NOTE",
     ]);
-    for step in steps {
-        let took = step
-            .started_at
-            .map(|started_at| table::duration(started_at, step.ended_at));
+    for step in &details.steps {
         rows.add_row([
             step.step_slug.clone(),
             step.step_type.clone(),
@@ -119,8 +117,8 @@ fn steps(steps: &[StepDetails], run_has_ended: bool) -> String {
             step.tasks.started.to_string(),
             step.tasks.completed.to_string(),
             step.tasks.failed.to_string(),
-            took.unwrap_or_default(),
-            table::short(&words::note(step, run_has_ended), 80),
+            words::took(step, &details.run).unwrap_or_default(),
+            table::short(&words::note(step, &details.run), 80),
         ]);
     }
     table::text(&rows)

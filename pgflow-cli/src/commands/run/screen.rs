@@ -3,9 +3,12 @@
 use std::io::{self, Write as _};
 
 use console::{StyledObject, Term, style, truncate_str};
-use pgflow_runtime::inspect::{RunDetails, StepDetails};
+use pgflow_runtime::inspect::{RunDetails, RunSummary, StepDetails};
 
-use super::{watch::progress, words::note};
+use super::{
+    watch::progress,
+    words::{note, took},
+};
 use crate::{failure::Failure, table, words::count};
 
 const BAR: usize = 20;
@@ -73,11 +76,10 @@ fn lines(details: &RunDetails, height: usize) -> Vec<String> {
     )];
     let width = details.steps.iter().map(|step| step.step_slug.len()).max();
     let width = width.unwrap_or_default();
-    let has_ended = run.ended_at.is_some();
     // The first line, the one below the last, and the cursor's.
     let room = height.saturating_sub(3);
     let (steps, hidden) = fitting(&details.steps, room);
-    lines.extend(steps.iter().map(|step| line(step, width, has_ended)));
+    lines.extend(steps.iter().map(|step| line(step, width, run)));
     if hidden > 0 {
         lines.push(format!("  and {}", count(hidden as u64, "more step")));
     }
@@ -100,16 +102,14 @@ fn fitting(steps: &[StepDetails], room: usize) -> (Vec<&StepDetails>, usize) {
     (chosen, hidden)
 }
 
-fn line(step: &StepDetails, width: usize, run_has_ended: bool) -> String {
+fn line(step: &StepDetails, width: usize, run: &RunSummary) -> String {
     let status = coloured(&step.status);
     let mut parts = vec![format!("  {:<width$}  {status:<9}", step.step_slug)];
     if let Some(progress) = progress(step) {
         parts.push(format!("[{}] {progress}", bar(step)));
     }
-    if let Some(started_at) = step.started_at {
-        parts.push(table::duration(started_at, step.ended_at));
-    }
-    parts.push(table::short(&note(step, run_has_ended), 200));
+    parts.extend(took(step, run));
+    parts.push(table::short(&note(step, run), 200));
     parts.retain(|part| !part.is_empty());
     parts.join("  ")
 }

@@ -5,7 +5,7 @@ use std::{io::IsTerminal as _, time::Duration};
 use anyhow::Context as _;
 use chrono::Utc;
 use pgflow_runtime::{
-    inspect::{self, RunDetails, StepDetails},
+    inspect::{self, RunDetails, RunSummary, StepDetails},
     sql::CallError,
 };
 use sqlx::PgConnection;
@@ -141,7 +141,6 @@ impl View {
 
 /// What is said of each step, and of the run.
 fn lines(details: &RunDetails) -> Vec<(String, String)> {
-    let has_ended = details.run.ended_at.is_some();
     let run = match &details.run.error_message {
         Some(error) => format!("{}: {}", details.run.status, table::short(error, 200)),
         None => details.run.status.clone(),
@@ -149,7 +148,7 @@ fn lines(details: &RunDetails) -> Vec<(String, String)> {
     let mut lines: Vec<(String, String)> = details
         .steps
         .iter()
-        .map(|step| (step.step_slug.clone(), state(step, has_ended)))
+        .map(|step| (step.step_slug.clone(), state(step, &details.run)))
         .collect();
     // No step has a slug like this.
     lines.push(("(run)".to_owned(), run));
@@ -157,13 +156,13 @@ fn lines(details: &RunDetails) -> Vec<(String, String)> {
 }
 
 /// `started, 1/3, 1 running; waits for a free worker`.
-fn state(step: &StepDetails, run_has_ended: bool) -> String {
+fn state(step: &StepDetails, run: &RunSummary) -> String {
     let mut text = step.status.clone();
     if let Some(progress) = progress(step) {
         text.push_str(", ");
         text.push_str(&progress);
     }
-    let note = note(step, run_has_ended);
+    let note = note(step, run);
     if !note.is_empty() {
         text.push_str("; ");
         text.push_str(&table::short(&note, 200));

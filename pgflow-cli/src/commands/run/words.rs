@@ -1,23 +1,44 @@
 //! Steps in few words.
 
-use pgflow_runtime::inspect::{StepDetails, StepExplanation, StepReason};
+use pgflow_runtime::inspect::{RunSummary, StepDetails, StepExplanation, StepReason};
 
-use crate::table;
+use crate::{table, words::counts};
 
 /// What the counts of its tasks don't say.
-pub(super) fn note(step: &StepDetails, run_has_ended: bool) -> String {
-    let given_up = step.tasks.skipped + step.tasks.cancelled;
+pub(super) fn note(step: &StepDetails, run: &RunSummary) -> String {
+    let unfinished = counts([
+        (step.tasks.skipped, "skipped"),
+        (step.tasks.cancelled, "cancelled"),
+    ]);
     let parts = [
         step.skip_reason
             .as_ref()
             .map(|reason| reason.replace('_', " ")),
-        (given_up > 0).then(|| format!("{given_up} given up")),
-        (step.status == "created" && run_has_ended).then(|| "never started".to_owned()),
+        left_by(step, run),
+        (!unfinished.is_empty()).then_some(unfinished),
         step.explanation.as_ref().and_then(why),
         step.error_message.clone(),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join("; ")
+}
+
+/// How the end of its run left a step that had not ended: its status stays what it was.
+fn left_by(step: &StepDetails, run: &RunSummary) -> Option<String> {
+    run.ended_at?;
+    match step.status.as_str() {
+        "created" => Some("never started".to_owned()),
+        "started" => Some(format!("unfinished when the run {}", run.status)),
+        _ => None,
+    }
+}
+
+/// How long it took, or has taken until now; none before it starts. Nothing of a step goes on after the end of its run.
+pub(super) fn took(step: &StepDetails, run: &RunSummary) -> Option<String> {
+    Some(table::duration(
+        step.started_at?,
+        step.ended_at.or(run.ended_at),
+    ))
 }
 
 /// Why it does not run; none when it does. `pgflow why` says more.

@@ -11,7 +11,7 @@ use crate::{
         CallError,
         complete::{Completed, CompletionOutcome},
         error::tests::sqlstate,
-        fail::Failure,
+        fail::{Aftermath, Failure},
     },
     worker::{
         recorder,
@@ -70,19 +70,16 @@ impl recorder::Calls for Arc<Fake> {
         &'a self,
         key: &'a AttemptKey,
         failure: &'a Failure,
-    ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
+    ) -> BoxFuture<'a, Result<Aftermath, CallError>> {
         Box::pin(async move {
             let nth = self.remember(Call::Fail(key.task_index, failure.retryable));
             sleep(self.takes).await;
             (self.answer)(nth, &[key.task_index])?;
-            Ok(Some(
-                if failure.retryable {
-                    "queued"
-                } else {
-                    "failed"
-                }
-                .to_owned(),
-            ))
+            Ok(if failure.retryable {
+                Aftermath::Retried(Duration::from_secs(5))
+            } else {
+                Aftermath::Failed
+            })
         })
     }
 }
@@ -133,6 +130,8 @@ impl Bench {
                 attempt: 1,
             },
             current_until: Instant::now() + Duration::from_secs(90),
+            max_attempts: 3,
+            span: Span::none(),
             result,
         };
         self.sender.try_send(finished).unwrap();
