@@ -43,20 +43,20 @@ fn signature(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
 }
 
 /// The types of the values that the function holds, and of the elements of lists, which parameters borrow too.
-pub(super) fn values<'m>(
-    flow: &'m Flow<'_>,
-    step: &'m Step<'_>,
-) -> impl Iterator<Item = &'m Type> {
+pub(super) fn values<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> impl Iterator<Item = &'m Type> {
     let output = |step: &'m Step<'_>| step.output.as_ref().ok().map(|output| &output.ok);
-    let taken = step.params.iter().filter_map(move |param| match param.binding {
-        Binding::Input => flow.input.as_ref(),
-        Binding::Dependency(index) => output(&flow.steps[index]),
-        Binding::Item => match element::of_step(flow, step)? {
-            Element::Known(element) => Some(element.ty),
-            Element::Projected { list, .. } => Some(list),
-        },
-        Binding::Ctx | Binding::State | Binding::Poisoned(_) => None,
-    });
+    let taken = step
+        .params
+        .iter()
+        .filter_map(move |param| match param.binding {
+            Binding::Input => flow.input.as_ref(),
+            Binding::Dependency(index) => output(&flow.steps[index]),
+            Binding::Item => match element::of_step(flow, step)? {
+                Element::Known(element) => Some(element.ty),
+                Element::Projected { list, .. } => Some(list),
+            },
+            Binding::Ctx | Binding::State | Binding::Poisoned(_) => None,
+        });
     let values = taken.chain(output(step));
     values.flat_map(|ty| [Some(ty), vec_element(ty)]).flatten()
 }
