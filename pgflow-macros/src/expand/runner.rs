@@ -32,7 +32,7 @@ pub(super) fn function(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
 /// What stands for the function where one of its values can't be shared; such a program does not compile.
 pub(super) fn unlisted(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
     let signature = signature(flow, step);
-    quote!(#signature { ::core::unreachable!() })
+    quote!(#signature { __p::poison() })
 }
 
 fn signature(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
