@@ -97,7 +97,15 @@ fn handlers(flow: &Flow<'_>) -> TokenStream {
     let functions = steps.clone().map(|step| {
         let (function, values) = (runner::function(flow, step), runner::values(flow, step));
         quote! {
-            impl __Run where #of_state #(for<'s> #values: __p::Stored,)* { #function }
+            impl __Run
+            where
+                #of_state
+                #(for<'s> #values: __p::Stored,)*
+                // Holds, and spares rustc to look through all that a task is made of, under the conditions of each step anew.
+                for<'s> __p::Task<'s>: __p::Sync,
+            {
+                #function
+            }
         }
     });
     let unlisted = steps.clone().map(|step| runner::unlisted(flow, step));
