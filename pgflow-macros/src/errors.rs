@@ -36,6 +36,11 @@ impl Errors {
             .collect()
     }
 
+    /// Leaves them out: what they are about was reported in another way.
+    pub(crate) fn forget(mut self) {
+        self.0.clear();
+    }
+
     /// One `compile_error!` for each mistake.
     pub(crate) fn into_tokens(mut self) -> TokenStream {
         std::mem::take(&mut self.0)

@@ -43,7 +43,8 @@ pub(crate) fn stray_step(item: &TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     errors.at(
         Span::call_site(),
-        "`#[step]` marks a step inside a `#[flow(..)] impl` block; the `#[flow]` attribute is missing here",
+        "`#[step]` marks a step inside a `#[flow(..)] impl` block; the `#[flow]` attribute is missing here, or a \
+         macro wrote this function: `#[flow]` sees only what is written in the block",
     );
     fallback::unchanged(item, errors)
 }

@@ -9,7 +9,8 @@ pub struct CrateAudit;
 impl CrateAudit {
     #[step]
     async fn parse(input: &Lockfile) -> anyhow::Result<Vec<Package>> {
-        Err(StepError::permanent("no such file"))
+        let error: anyhow::Error = StepError::permanent("no such file");
+        Err(error)
     }
 }
 

@@ -12,7 +12,7 @@ impl CrateAudit {
     async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
 }
 
-// rustc counts the arguments by itself, whatever else is wrong with the call.
+// rustc does not go on to count the arguments.
 fn main() {
     let _ = FlowWorker::<CrateAudit>::new(AppState).concurrency(2);
 }

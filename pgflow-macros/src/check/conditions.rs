@@ -49,7 +49,8 @@ fn keys(step: &Step<'_>, pattern: &Pattern, dependencies: &[&str], errors: &mut 
                 .map(|name| format!("{name}: .."))
                 .collect();
             format!(
-                "the condition is compared with {{ {} }}",
+                "the condition of a step with dependencies is compared with their outputs, {{ {} }}; only one of a root step is compared \
+                 with the flow's input: to look at a field of the input here, let a root step return it and depend on that",
                 subject.join(", ")
             )
         });

@@ -2,7 +2,6 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use syn::{PathSegment, Type};
 
 use crate::{
     errors::Errors,
@@ -24,6 +23,14 @@ pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     names(flow, errors);
     steps(flow, source, errors);
 }
+
+/// Functions by which a flow is started: `CrateAudit::start(..)`. A function of the type would come before them.
+const STARTS: [&str; 4] = [
+    "start",
+    "start_with_id",
+    "start_many",
+    "start_many_with_ids",
+];
 
 /// The types that stand beside the flow's.
 fn names(flow: &Flow<'_>, errors: &mut Errors) {
@@ -57,7 +64,7 @@ fn names(flow: &Flow<'_>, errors: &mut Errors) {
 
 /// Whether there can be a flow of this `impl` at all. Without a type of its own there is nothing to implement the traits for.
 pub(crate) fn is_possible(source: &FlowImpl, errors: &mut Errors) -> bool {
-    let own = last_segment(source).map(|segment| &segment.ident);
+    let own = source.own_type().map(|segment| &segment.ident);
     if let (Some((of_trait, token)), Some(own)) = (&source.of_trait, own) {
         errors.on(
             quote!(#of_trait #token),
@@ -69,7 +76,7 @@ pub(crate) fn is_possible(source: &FlowImpl, errors: &mut Errors) -> bool {
         );
         return source.steps().next().is_some();
     }
-    if last_segment(source).is_none() {
+    if source.own_type().is_none() {
         errors.on(
             &source.self_ty,
             "`#[flow]` goes on the `impl` of a type of its own, such as `impl MyFlow { .. }`",
@@ -79,19 +86,12 @@ pub(crate) fn is_possible(source: &FlowImpl, errors: &mut Errors) -> bool {
     true
 }
 
-fn last_segment(source: &FlowImpl) -> Option<&PathSegment> {
-    match &source.self_ty {
-        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
-        _ => None,
-    }
-}
-
 fn generics(source: &FlowImpl, errors: &mut Errors) {
     if !source.generics.params.is_empty() {
         errors.on(&source.generics, GENERIC);
     } else if let Some(clause) = &source.generics.where_clause {
         errors.on(clause, GENERIC);
-    } else if let Some(segment) = last_segment(source).filter(|it| !it.arguments.is_none()) {
+    } else if let Some(segment) = source.own_type().filter(|it| !it.arguments.is_none()) {
         errors.on(&segment.arguments, GENERIC);
     }
 }
@@ -117,12 +117,33 @@ fn steps(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
         }
     }
     if flow.steps.is_empty() && !has_unreadable {
+        if let Some(written) = source.macros_for_steps().next() {
+            let Item::Other(written) = written else {
+                return;
+            };
+            errors.on(
+                written,
+                "`#[flow]` reads the steps before this macro is expanded, and finds none beside it; write the steps themselves here, and call the \
+                 macro in their bodies",
+            );
+            return;
+        }
         errors.at(
             Span::call_site(),
             "this flow has no steps; mark its functions with `#[step]`",
         );
     }
     for step in &flow.steps {
+        if STARTS.contains(&step.name.as_str()) {
+            errors.at(
+                step.ident.span(),
+                format!(
+                    "a step can't be named `{0}`: `{1}::{0}` starts runs of the flow, and would be this function; rename it, and keep its name \
+                     in the database with `slug = \"{2}\"`",
+                    step.name, flow.ident, step.slug
+                ),
+            );
+        }
         let Some(first) = step.same_variant.map(|first| &flow.steps[first]) else {
             continue;
         };

@@ -63,6 +63,10 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
             "`item` is one element of a list, but `{name}` is not a map step\n\nhelp: add `map = step` to its `#[step(..)]`, or take the \
              whole output by naming the step"
         ),
+        Mistake::WholeListOfMapStep if takes_item(step) => format!(
+            "`{name}` maps over `{key}`, so it gets one element at a time, which it takes as `item`; the whole list can't be taken beside \
+             it\n\nhelp: remove this parameter, and let `{key}` return elements that hold all that `{name}` needs"
+        ),
         Mistake::WholeListOfMapStep => format!(
             "`{name}` maps over `{key}`, so it gets one element at a time: name the parameter `item`"
         ),
@@ -77,4 +81,8 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
     if let Some(name) = &param.name {
         errors.at(name.span(), message);
     }
+}
+
+fn takes_item(step: &Step<'_>) -> bool {
+    step.params.iter().any(|param| param.key == "item")
 }

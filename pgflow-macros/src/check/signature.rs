@@ -106,8 +106,7 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
                     UnstorableKind::ImplTrait => {
                         "a step's output needs a concrete type: its dependents read it back from JSON; name the type"
                     }
-                    // rustc has its own error for a `_` in a signature.
-                    UnstorableKind::Inferred => continue,
+                    UnstorableKind::Elsewhere => continue,
                 };
                 errors.on(&part.tokens, message);
             }

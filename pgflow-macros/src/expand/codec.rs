@@ -53,22 +53,13 @@ pub(super) fn of_step(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenSt
     }
 }
 
-/// The codecs of the flow's input and, where steps map over it and it is a `Vec<_>`, of its elements.
+/// The codec of the flow's input, whose type `impl Flow` checks.
 pub(super) fn of_input(flow: &Flow<'_>) -> TokenStream {
     let self_ty = &flow.self_ty;
     let Some(input) = &flow.input else {
         return TokenStream::new();
     };
-    let is_mapped = |step: &Step<'_>| matches!(step.map, Some(MapOver::Input(_)));
-    let element = vec_element(input).filter(|_| flow.steps.iter().any(is_mapped));
-    let element = element.map(|ty| {
-        let call = call_for("codec", ty);
-        quote!(fn __element_codec() -> __p::Codec<#ty> { #call })
-    });
-    quote! {
-        fn __input_codec() -> __p::Codec<#input> { __p::input_codec::<#self_ty>() }
-        #element
-    }
+    quote!(fn __input_codec() -> __p::Codec<#input> { __p::input_codec::<#self_ty>() })
 }
 
 fn is_mapped(flow: &Flow<'_>, index: usize) -> bool {

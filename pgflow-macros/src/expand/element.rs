@@ -1,7 +1,7 @@
 //! The element that a task of a map step gets.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::ToTokens;
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote};
 use syn::Type;
 
 use super::codec;
@@ -23,7 +23,7 @@ pub(super) enum Element<'m> {
 pub(super) struct Known<'m> {
     pub(super) ty: &'m Type,
     /// The function that returns the codec.
-    pub(super) codec: Ident,
+    pub(super) codec: TokenStream,
     /// What the list is called.
     pub(super) source: String,
     /// The list's type where it is written, and a place on its line that no editor looks anything up at.
@@ -45,7 +45,8 @@ fn of_input<'m>(flow: &'m Flow<'_>, at: Span) -> Option<Element<'m>> {
     Some(match vec_element(list) {
         Some(ty) => Element::Known(Known {
             ty,
-            codec: Ident::new("__element_codec", Span::call_site()),
+            // Not checked once more: the handlers stand under the condition that it can be stored.
+            codec: quote!(__p::codec::<#ty>),
             source: "the flow's input".to_owned(),
             list: list.to_token_stream(),
             beside_list: flow.args.input_equals.unwrap_or_else(Span::call_site),
@@ -67,7 +68,7 @@ fn of_output<'m>(source: &'m Step<'_>, at: Span) -> Option<Element<'m>> {
     Some(match ty {
         Some(ty) => Element::Known(Known {
             ty,
-            codec: codec::element_name(source),
+            codec: codec::element_name(source).into_token_stream(),
             source: format!("`{}`", source.name),
             list: output.ok.to_token_stream(),
             beside_list: output.arrow,

@@ -14,10 +14,18 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
         self_ty,
         items,
     } = source;
+    let is_foreign = of_trait.is_none() && source.own_type().is_none();
     let of_trait = of_trait.as_ref().map(|(name, token)| quote!(#name #token));
     let where_clause = &generics.where_clause;
     let quiet = is_wrong.then(|| quote!(#[allow(unused, dead_code, clippy::all)]));
-    let readable = items.iter().filter_map(|item| match item {
+    // They would write steps to which `#[flow]` seems to be missing.
+    let left_out: Vec<&Item> = source.macros_for_steps().collect();
+    let kept = |item: &&Item| {
+        !left_out
+            .iter()
+            .any(|left_out| std::ptr::eq(*left_out, *item))
+    };
+    let readable = items.iter().filter(kept).filter_map(|item| match item {
         Item::Step(step) => Some(function(step)),
         Item::Other(tokens) => Some(tokens.clone()),
         Item::Unreadable { .. } => None,
@@ -30,6 +38,16 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
         }),
         Item::Step(_) | Item::Other(_) => None,
     });
+    // rustc would refuse an `impl` of another crate's type once more.
+    if is_foreign {
+        return quote! {
+            #quiet
+            const _: () = {
+                struct __NoFlow;
+                impl __NoFlow { #(#readable)* }
+            };
+        };
+    }
     quote! {
         #(#attrs)*
         #quiet

@@ -8,7 +8,7 @@ use syn::ext::IdentExt;
 use super::span::function as path_of;
 use crate::{
     model::{Flow, Step},
-    parse::From,
+    parse::{From, Keys},
 };
 
 pub(super) fn function(flow: &Flow<'_>) -> TokenStream {
@@ -46,7 +46,7 @@ fn names<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> impl Iterator<Item = Tok
     })
 }
 
-fn keys(keys: &[Ident], attribute: &str) -> impl Iterator<Item = TokenStream> {
+fn keys(keys: &Keys, attribute: &str) -> impl Iterator<Item = TokenStream> {
     let module = Ident::new(attribute, proc_macro2::Span::call_site());
     // `if` and `crate` are no names of constants.
     let keys = keys.iter().filter(|key| *key != "if" && *key != "crate");

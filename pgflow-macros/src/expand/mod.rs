@@ -85,22 +85,40 @@ fn generic(flow: &Flow<'_>, step_enum: &TokenStream) -> TokenStream {
 
 /// The functions that the worker calls, and `impl StateOfHandlers`.
 ///
-/// All of it under the condition that the state can be shared: a state that can't is then one error, where `impl Flow` names it, and
-/// none for each step. With a binder, rustc takes the condition as given and looks at it only where it is asked for.
+/// All of it under conditions: that the state can be shared, and for each function that its values can be stored, which says that they can be
+/// shared too. A state that can't is then one error, where `impl Flow` names it, and an output or the input one where its codec is made;
+/// neither is one more for each step that takes it. With a binder, rustc takes a condition as given and looks at it only where it is
+/// asked for: to list a function whose condition does not hold, it goes on to the trait.
 fn handlers(flow: &Flow<'_>) -> TokenStream {
     let state = state_type(flow);
-    let condition = (flow.state.as_ref())
-        .map(|state| quote!(where for<'s> #state: __p::SharedState + __p::Send + __p::Sync));
+    let of_state = (flow.state.as_ref())
+        .map(|state| quote!(for<'s> #state: __p::SharedState + __p::Send + __p::Sync,));
     let steps = flow.emitted().map(|(_, step)| step);
-    let functions = steps.clone().map(|step| runner::function(flow, step));
+    let functions = steps.clone().map(|step| {
+        let (function, values) = (runner::function(flow, step), runner::values(flow, step));
+        quote! {
+            impl __Run
+            where
+                #of_state
+                #(for<'s> #values: __p::Stored,)*
+                // Holds, and spares rustc to look through all that a task is made of, under the conditions of each step anew.
+                for<'s> __p::Task<'s>: __p::Sync,
+            {
+                #function
+            }
+        }
+    });
+    let unlisted = steps.clone().map(|step| runner::unlisted(flow, step));
     let names = steps.map(runner::name);
     let step_enum = step_enum::path(flow);
     quote! {
         struct __Run;
-        impl __Run #condition { #(#functions)* }
+        #(#functions)*
+        trait __Unlisted { #(#unlisted)* }
+        impl __Unlisted for __Run {}
         #[automatically_derived]
         #[diagnostic::do_not_recommend]
-        impl __p::StateOfHandlers<#step_enum> for #state #condition {
+        impl __p::StateOfHandlers<#step_enum> for #state where #of_state {
             const HANDLERS: &'static [__p::Handler<Self>] = &[#(__Run::#names),*];
         }
     }

@@ -21,16 +21,44 @@ pub(super) fn name(step: &Step<'_>) -> Ident {
 }
 
 pub(super) fn function(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
-    let (name, state) = (name(step), state_type(flow));
+    let signature = signature(flow, step);
     let body = match &step.output {
         Ok(output) if step.is_callable() => body(flow, step, output),
         _ => quote!(::core::unreachable!()),
     };
+    quote!(#signature { #body })
+}
+
+/// What stands for the function where one of its values can't be shared; such a program does not compile.
+pub(super) fn unlisted(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
+    let signature = signature(flow, step);
+    quote!(#signature { __p::poison() })
+}
+
+fn signature(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
+    let (name, state) = (name(step), state_type(flow));
     quote! {
-        fn #name<'a>(__task: &'a __p::Task<'a>, __state: &'a #state) -> __p::HandlerFuture<'a> {
-            #body
-        }
+        fn #name<'a>(__task: &'a __p::Task<'a>, __state: &'a #state) -> __p::HandlerFuture<'a>
     }
+}
+
+/// The types of the values that the function holds, and of the elements of lists, which parameters borrow too.
+pub(super) fn values<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> impl Iterator<Item = &'m Type> {
+    let output = |step: &'m Step<'_>| step.output.as_ref().ok().map(|output| &output.ok);
+    let taken = step
+        .params
+        .iter()
+        .filter_map(move |param| match param.binding {
+            Binding::Input => flow.input.as_ref(),
+            Binding::Dependency(index) => output(&flow.steps[index]),
+            Binding::Item => match element::of_step(flow, step)? {
+                Element::Known(element) => Some(element.ty),
+                Element::Projected { list, .. } => Some(list),
+            },
+            Binding::Ctx | Binding::State | Binding::Poisoned(_) => None,
+        });
+    let values = taken.chain(output(step));
+    values.flat_map(|ty| [Some(ty), vec_element(ty)]).flatten()
 }
 
 fn body(flow: &Flow<'_>, step: &Step<'_>, output: &Output) -> TokenStream {

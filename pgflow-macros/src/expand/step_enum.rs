@@ -62,9 +62,13 @@ fn own_name(flow: &Flow<'_>) -> Ident {
     }
 }
 
+/// Named by a step too: a second flow of the same type is then refused for being one, and not for each of its names as well.
 fn module(flow: &Flow<'_>) -> Ident {
-    let flow = names::slug(&flow.ident.unraw().to_string());
-    format_ident!("steps_of_{flow}")
+    let ty = names::slug(&flow.ident.unraw().to_string());
+    match flow.emitted().next() {
+        Some((_, first)) => format_ident!("steps_of_{ty}_from_{}", first.name),
+        None => format_ident!("steps_of_{ty}"),
+    }
 }
 
 /// Where the step stands in the graph.

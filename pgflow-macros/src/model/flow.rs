@@ -306,8 +306,8 @@ fn bind(steps: &mut [Step<'_>], args: &FlowArgs, self_ty: &TokenStream, unreadab
             has_output: &has_output,
             unreadable,
             edges: &step.edges,
-            has_unreadable_edges: step.args.key("depends_on").is_some()
-                && step.args.depends_on.is_none(),
+            has_unreadable_edges: step.args.depends_on.is_none()
+                && (step.args.key("depends_on").is_some() || step.args.keys.has_unknown),
             map: step.map,
         };
         step.params = scope.params(step.source);

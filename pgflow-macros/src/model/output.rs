@@ -3,8 +3,9 @@
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::{
-    GenericArgument, PathArguments, ReturnType, Signature, Type, TypeImplTrait, TypeInfer,
-    TypeReference, visit_mut::VisitMut,
+    GenericArgument, Lifetime, PathArguments, ReturnType, Signature, Type, TypeImplTrait,
+    TypeInfer, TypeReference,
+    visit_mut::{self, VisitMut},
 };
 
 use super::types::{bare, without_self};
@@ -37,7 +38,8 @@ pub(crate) struct Unstorable {
 pub(crate) enum UnstorableKind {
     Borrowed,
     ImplTrait,
-    Inferred,
+    /// Something that no signature can hold; rustc reports that.
+    Elsewhere,
 }
 
 impl Output {
@@ -46,7 +48,7 @@ impl Output {
             return Err(OutputMistake::Missing);
         };
         let (ok, err) = result_of(whole)?;
-        let unstorable = unstorable_parts(ok);
+        let unstorable = unstorable_parts(ok, sig);
         if !unstorable.is_empty() {
             return Err(OutputMistake::Unstorable(unstorable));
         }
@@ -81,27 +83,74 @@ fn result_of(whole: &Type) -> Result<(&Type, Option<&Type>), OutputMistake> {
     Ok((ok, types.next()))
 }
 
-fn unstorable_parts(ok: &Type) -> Vec<Unstorable> {
-    struct Find(Vec<Unstorable>);
+fn unstorable_parts(ok: &Type, sig: &Signature) -> Vec<Unstorable> {
+    struct Find {
+        found: Vec<Unstorable>,
+        /// What a lifetime that is left out, or `'_`, stands for: nothing, when there is not exactly one parameter that borrows.
+        elided: UnstorableKind,
+    }
     impl Find {
         fn push(&mut self, tokens: impl ToTokens, kind: UnstorableKind) {
             let tokens = tokens.to_token_stream();
-            self.0.push(Unstorable { tokens, kind });
+            self.found.push(Unstorable { tokens, kind });
+        }
+
+        fn kind_of(&self, lifetime: Option<&Lifetime>) -> UnstorableKind {
+            match lifetime {
+                None => self.elided,
+                Some(lifetime) if lifetime.ident == "_" => self.elided,
+                Some(lifetime) if lifetime.ident == "static" => UnstorableKind::Borrowed,
+                // Not declared, or the lifetime parameter of a step, which is reported.
+                Some(_) => UnstorableKind::Elsewhere,
+            }
         }
     }
     // Does not look inside of what it finds: one mistake for each place.
     impl VisitMut for Find {
         fn visit_type_reference_mut(&mut self, ty: &mut TypeReference) {
-            self.push(ty, UnstorableKind::Borrowed);
+            let kind = self.kind_of(ty.lifetime.as_ref());
+            self.push(ty, kind);
+        }
+        fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+            // A `Cow<'static, str>` owns its data.
+            if lifetime.ident != "static" {
+                let kind = self.kind_of(Some(lifetime));
+                self.push(lifetime, kind);
+            }
         }
         fn visit_type_impl_trait_mut(&mut self, ty: &mut TypeImplTrait) {
             self.push(ty, UnstorableKind::ImplTrait);
         }
         fn visit_type_infer_mut(&mut self, ty: &mut TypeInfer) {
-            self.push(ty, UnstorableKind::Inferred);
+            self.push(ty, UnstorableKind::Elsewhere);
         }
     }
-    let mut find = Find(Vec::new());
+    let elided = if borrows(sig) == 1 {
+        UnstorableKind::Borrowed
+    } else {
+        UnstorableKind::Elsewhere
+    };
+    let found = Vec::new();
+    let mut find = Find { found, elided };
     find.visit_type_mut(&mut ok.clone());
-    find.0
+    find.found
+}
+
+/// How many lifetimes stand in the parameters, as far as they are written.
+fn borrows(sig: &Signature) -> usize {
+    struct Count(usize);
+    impl VisitMut for Count {
+        fn visit_type_reference_mut(&mut self, ty: &mut TypeReference) {
+            self.0 += usize::from(ty.lifetime.is_none());
+            visit_mut::visit_type_reference_mut(self, ty);
+        }
+        fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+            self.0 += usize::from(lifetime.ident != "static");
+        }
+    }
+    let mut count = Count(0);
+    for input in &sig.inputs {
+        count.visit_fn_arg_mut(&mut input.clone());
+    }
+    count.0
 }

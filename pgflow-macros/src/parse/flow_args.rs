@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::{LitStr, Path, Type, ext::IdentExt, parse::ParseStream};
 
 use super::{
-    arguments::{self, Syntax},
+    arguments::{self, Keys, Syntax},
     list, step_args, type_value, value,
 };
 use crate::errors::Errors;
@@ -24,8 +24,7 @@ pub(crate) struct FlowArgs {
     pub(crate) max_attempts: Option<u32>,
     pub(crate) base_delay: Option<u32>,
     pub(crate) timeout: Option<u32>,
-    /// Every key that was given, whether or not its value could be read.
-    pub(crate) keys: Vec<Ident>,
+    pub(crate) keys: Keys,
 }
 
 const SYNTAX: Syntax = Syntax {
@@ -59,7 +58,7 @@ impl FlowArgs {
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.keys.iter().any(|given| given == key)
+        self.keys.find(key).is_some()
     }
 
     fn read(

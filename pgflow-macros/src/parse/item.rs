@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Generics, Path, Token, Type, Visibility,
+    Attribute, Generics, Path, PathSegment, Token, Type, Visibility,
     parse::{ParseStream, Parser, discouraged::Speculative},
 };
 
@@ -47,6 +47,20 @@ impl Item {
         }
     }
 
+    /// Whether it is the call of a macro, which may write any items.
+    fn is_macro_call(&self) -> bool {
+        let is_call = |tokens: ParseStream<'_>| {
+            tokens.call(Attribute::parse_outer)?;
+            let is_call = tokens.call(Path::parse_mod_style).is_ok() && tokens.peek(Token![!]);
+            let _rest: TokenStream = tokens.parse()?;
+            Ok(is_call)
+        };
+        match self {
+            Self::Other(tokens) => is_call.parse2(tokens.clone()).unwrap_or(false),
+            Self::Step(_) | Self::Unreadable { .. } => false,
+        }
+    }
+
     /// The function's name, for one that is no step.
     pub(crate) fn plain_function(&self) -> Option<Ident> {
         match self {
@@ -55,6 +69,13 @@ impl Item {
         }
     }
 }
+
+/// Types that are seen to be another crate's by their name.
+const FOREIGN: &[&str] = &[
+    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "str", "u8", "u16",
+    "u32", "u64", "u128", "usize", "Arc", "Box", "HashMap", "Option", "Rc", "Result", "String",
+    "Vec",
+];
 
 const PLACE: &str = "`#[flow]` goes on the `impl` block that holds the steps:
 
@@ -88,6 +109,24 @@ impl FlowImpl {
         if self.of_trait.take().is_some() {
             self.items.retain(|item| !item.is_type());
         }
+    }
+
+    /// Calls of macros where there is no step: one of them was to write the steps.
+    pub(crate) fn macros_for_steps(&self) -> impl Iterator<Item = &Item> {
+        let has_steps = self.of_trait.is_some()
+            || (self.items.iter()).any(|item| !matches!(item, Item::Other(_)));
+        let calls = self.items.iter().filter(|item| item.is_macro_call());
+        calls.filter(move |_| !has_steps)
+    }
+
+    /// The last name of the type, where it can be one of the crate's own.
+    pub(crate) fn own_type(&self) -> Option<&PathSegment> {
+        let Type::Path(path) = &self.self_ty else {
+            return None;
+        };
+        let last = path.path.segments.last()?;
+        let is_foreign = FOREIGN.iter().any(|name| last.ident == name);
+        (path.qself.is_none() && !is_foreign).then_some(last)
     }
 
     pub(crate) fn steps(&self) -> impl Iterator<Item = &StepFn> {

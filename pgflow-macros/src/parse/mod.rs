@@ -7,6 +7,7 @@ mod arguments;
 mod flow_args;
 mod item;
 mod list;
+mod other_words;
 mod pattern;
 mod step_args;
 mod step_fn;
@@ -15,6 +16,7 @@ mod tests;
 mod type_value;
 mod value;
 
+pub(crate) use arguments::Keys;
 pub(crate) use flow_args::FlowArgs;
 pub(crate) use item::{FlowImpl, Item};
 pub(crate) use pattern::Pattern;

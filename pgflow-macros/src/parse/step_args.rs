@@ -9,7 +9,7 @@ use syn::{
 };
 
 use super::{
-    arguments::{self, Syntax},
+    arguments::{self, Keys, Syntax},
     flow_args, list,
     pattern::Pattern,
     value,
@@ -30,8 +30,7 @@ pub(crate) struct StepArgs {
     pub(crate) forbidden: Option<Pattern>,
     pub(crate) when_unmet: Option<SkipMode>,
     pub(crate) when_exhausted: Option<SkipMode>,
-    /// Every key that was given, whether or not its value could be read.
-    pub(crate) keys: Vec<Ident>,
+    pub(crate) keys: Keys,
 }
 
 const SYNTAX: Syntax = Syntax {
@@ -75,7 +74,7 @@ impl StepArgs {
 
     /// The key as it was written, if it was.
     pub(crate) fn key(&self, name: &str) -> Option<&Ident> {
-        self.keys.iter().find(|key| *key == name)
+        self.keys.find(name)
     }
 
     fn read(

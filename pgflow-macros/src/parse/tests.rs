@@ -55,7 +55,7 @@ fn every_argument_of_a_flow_is_read() {
         (args.max_attempts, args.base_delay, args.timeout),
         (Some(1), Some(1), Some(3))
     );
-    assert_eq!(args.keys.len(), 11);
+    assert_eq!(args.keys.iter().count(), 11);
 }
 
 #[test]
@@ -104,6 +104,46 @@ fn reading_goes_on_after_a_mistake() {
     assert!(args.input.is_some());
     assert_eq!(args.timeout, Some(5));
     assert!(args.has("max_attempts") && !args.has("timout"));
+}
+
+#[test]
+fn a_word_of_another_library_is_taken_as_the_argument_that_it_means() {
+    let (args, mistakes) = step(&quote!(needs = [parse], retries = 2, deadline = 7));
+    assert_eq!(
+        mistakes,
+        [
+            "`#[step]` has no argument `needs`\n\nhelp: it is called `depends_on` here",
+            "`#[step]` has no argument `retries`\n\nhelp: it is called `max_attempts` here; it counts the first attempt too",
+            "`#[step]` has no argument `deadline`\n\nhelp: it is called `timeout` here",
+        ]
+    );
+    assert!(args.key("depends_on").is_some() && !args.keys.has_unknown);
+    assert_eq!(args.depends_on.expect("a list"), ["parse"]);
+
+    let (args, mistakes) = step(&quote!(
+        max_attempts = 5,
+        max_attempt = 2,
+        timeot = "5s",
+        timeout = "7s"
+    ));
+    assert_eq!(mistakes.len(), 2, "{mistakes:?}");
+    assert_eq!((args.max_attempts, args.timeout), (Some(5), Some(7)));
+
+    let (_, mistakes) = flow(quote!(after = [parse], context = State));
+    assert_eq!(
+        mistakes,
+        [
+            "`#[flow]` has no argument `after`\n\nhelp: it is called `depends_on` here, and is an argument of `#[step]`",
+            "`#[flow]` has no argument `context`\n\nhelp: it is called `state` here",
+        ]
+    );
+}
+
+#[test]
+fn no_word_for_an_argument_is_an_argument() {
+    for key in step_args::KEYS.iter().chain(flow_args::KEYS) {
+        assert_eq!(other_words::meant(key), None);
+    }
 }
 
 #[test]

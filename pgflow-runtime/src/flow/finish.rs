@@ -73,9 +73,9 @@ where
     Box::pin(future)
 }
 
-/// Stands for a parameter whose mistake the macro has reported; such a program does not compile.
+/// Stands for a value whose mistake is reported; such a program does not compile.
 pub fn poison<T>() -> T {
-    unreachable!("a parameter that was reported as an error")
+    unreachable!("a value that was reported as an error")
 }
 
 #[cfg(test)]

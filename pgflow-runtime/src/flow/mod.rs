@@ -31,7 +31,7 @@ pub use encode::EncodeError;
 pub use marker::{Permanent, RetryAfter};
 pub use outputs::Outputs;
 #[doc(hidden)]
-pub use queues::{AcceptsStep, RunByFlowWorker, RunByStepWorker, StateOf};
+pub use queues::AcceptsStep;
 pub use queues::{OneQueue, QueueModeMarker, QueuePerStep, StepQueued};
 pub use step_error::{BoxError, StepError, StepResult};
 pub(crate) use stored::{encode, input_fields};

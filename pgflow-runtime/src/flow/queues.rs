@@ -39,51 +39,6 @@ pub trait StepQueued: Flow<Queues = QueuePerStep> {}
 
 impl<F: Flow<Queues = QueuePerStep>> StepQueued for F {}
 
-/// Bound of the constructors of a flow worker, as `F::Queues: RunByFlowWorker<F>`.
-///
-/// The flow is an argument so that the message can name it. On the worker's type or `impl` block the bound would double every error.
-#[diagnostic::on_unimplemented(
-    message = "flow `{F}` has a queue for each step, so `FlowWorker` can't run it; use `StepWorker::<{F}>::all()`, or `StepWorker::<{F}>::new(step)` for one step",
-    label = "this flow is declared `with_step_queues`"
-)]
-#[doc(hidden)]
-pub trait RunByFlowWorker<F> {}
-
-#[diagnostic::do_not_recommend]
-impl<F> RunByFlowWorker<F> for OneQueue {}
-
-/// Bound of the constructors of a step worker, as `F::Queues: RunByStepWorker<F>`.
-#[diagnostic::on_unimplemented(
-    message = "flow `{F}` has one queue for all its steps, so `StepWorker` can't run it; use `FlowWorker::<{F}>`, or declare the flow `with_step_queues`",
-    label = "this flow is not declared `with_step_queues`"
-)]
-#[doc(hidden)]
-pub trait RunByStepWorker<F> {}
-
-#[diagnostic::do_not_recommend]
-impl<F> RunByStepWorker<F> for QueuePerStep {}
-
-/// Bound of the constructors that take no state, as `(): StateOf<F>`.
-#[diagnostic::on_unimplemented(
-    message = "flow `{F}` has a state, and this worker was given none",
-    label = "call `with_state(..)` instead of `new`, or `all_with_state(..)` instead of `all`",
-    note = "`new` and `all` take no state, they are for flows without one; this flow names the type of its state by `state = ..` in its `#[flow(..)]`"
-)]
-#[doc(hidden)]
-pub trait StateOf<F> {
-    /// Itself, as the type that the flow names.
-    fn into_state(self) -> F::State
-    where
-        F: Flow;
-}
-
-#[diagnostic::do_not_recommend]
-impl<F: Flow<State = S>, S> StateOf<F> for S {
-    fn into_state(self) -> S {
-        self
-    }
-}
-
 /// Bound of functions that take a step of flow `F`, as `F::Step: AcceptsStep<S, F>`: `S` is `F::Step`.
 ///
 /// It is there for its message; a parameter of type `F::Step` would only say "mismatched types".

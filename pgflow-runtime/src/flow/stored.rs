@@ -17,7 +17,7 @@ use super::{
     message = "`{Self}` can't be stored as JSON",
     label = "needs `Serialize`, `Deserialize`, `Send`, `Sync` and no borrowed data",
     note = "step outputs and flow inputs are stored in Postgres and read back by the steps that depend on them",
-    note = "add `#[derive(serde::Serialize, serde::Deserialize)]` to it, and to the types it is made of"
+    note = "add `#[derive(serde::Serialize, serde::Deserialize)]` to it, and to the types it is made of; where one of them has these and is not `Send` and `Sync`, use `Arc` instead of `Rc`, and `Mutex` or an atomic type instead of `RefCell` and `Cell`"
 )]
 pub trait Stored: Sized + Send + Sync + 'static {
     /// Writes a value.

@@ -38,7 +38,8 @@ pub trait Flow: Sized + Send + Sync + 'static {
     /// What a run starts from.
     type Input: Stored;
     /// What a completed run returns: the outputs of the leaf steps.
-    type Output: Send;
+    // Without bounds: an output that can't be sent is reported where its step returns it, and not once more here.
+    type Output;
     /// What handlers can take as `state`, any type that is `Send + Sync + 'static`; `()` when the flow names none.
     type State: StateOfHandlers<Self::Step>;
     /// Names the steps.

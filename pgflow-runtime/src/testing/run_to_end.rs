@@ -36,7 +36,7 @@ use crate::{
 ///
 /// ```no_run
 /// # async fn example<F>(pool: sqlx::PgPool, step: F::Step, input: F::Input) -> Result<(), Box<dyn std::error::Error>>
-/// # where F: pgflow_runtime::flow::Flow<State = ()> {
+/// # where F: pgflow_runtime::flow::Flow<State = (), Output: Send> {
 /// # use pgflow_runtime as pgflow;
 /// use pgflow::testing::run_to_end;
 ///
@@ -108,7 +108,10 @@ impl<F: Flow> RunToEnd<'_, F> {
     }
 }
 
-impl<'a, F: Flow> IntoFuture for RunToEnd<'a, F> {
+impl<'a, F: Flow> IntoFuture for RunToEnd<'a, F>
+where
+    F::Output: Send,
+{
     type Output = Result<EndedRun<F>, RunToEndError>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 

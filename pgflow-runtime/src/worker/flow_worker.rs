@@ -5,15 +5,13 @@ use std::{fmt, marker::PhantomData};
 use sqlx::PgPool;
 
 use super::{
-    WorkerError, WorkerHandle,
+    StepWorkers, WorkerError, WorkerHandle,
+    bounds::{NeedsNoState, OfFlow, OfOneQueue, RunsOneQueue, RunsStepsApart, WorkerOf},
     builder::{Builder, option_functions},
     group::Group,
     handlers,
 };
-use crate::{
-    flow::{Flow, RunByFlowWorker, StateOf},
-    startup::StartupError,
-};
+use crate::{flow::Flow, startup::StartupError};
 
 /// Runs a flow that has one queue for all its steps.
 ///
@@ -27,13 +25,18 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-// No `F: Flow` here or on the `impl` blocks: a bound there turns "not a flow" into two errors.
+// No `F: Flow` here: a bound turns "not a flow" into two errors.
 pub struct FlowWorker<F> {
     builder: Builder,
     flow: PhantomData<fn() -> F>,
 }
 
-impl<F> FlowWorker<F> {
+impl<F> FlowWorker<F>
+where
+    Self: WorkerOf<F>,
+    OfFlow<Self, F>: RunsOneQueue<F>,
+    OfOneQueue<Self, F>: NeedsNoState<F>,
+{
     /// A worker for a flow without state.
     #[expect(
         clippy::new_without_default,
@@ -42,22 +45,36 @@ impl<F> FlowWorker<F> {
     pub fn new() -> Self
     where
         F: Flow,
-        F::Queues: RunByFlowWorker<F>,
-        (): StateOf<F>,
     {
-        Self::with_state(StateOf::<F>::into_state(()))
+        Self::with_state(OfOneQueue::<Self, F>::state())
     }
+}
 
+impl<F> FlowWorker<F>
+where
+    Self: WorkerOf<F>,
+    OfFlow<Self, F>: RunsOneQueue<F>,
+{
     /// A worker whose handlers share `state`.
     pub fn with_state(state: F::State) -> Self
     where
         F: Flow,
-        F::Queues: RunByFlowWorker<F>,
     {
         Self {
             builder: Builder::new(handlers::of::<F>(state), None),
             flow: PhantomData,
         }
+    }
+}
+
+impl<F> FlowWorker<F> {
+    /// There for its message.
+    #[doc(hidden)]
+    pub fn all() -> StepWorkers<F>
+    where
+        Self: RunsStepsApart<F>,
+    {
+        <Self as RunsStepsApart<F>>::all()
     }
 
     option_functions!(builder.settings, builder.shutdown_on);

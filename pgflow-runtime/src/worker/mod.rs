@@ -70,6 +70,8 @@
 
 pub(crate) mod attempt;
 mod attempts;
+#[doc(hidden)]
+pub mod bounds;
 mod builder;
 mod claimer;
 mod completer;

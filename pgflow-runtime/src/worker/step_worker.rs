@@ -6,12 +6,15 @@ use sqlx::PgPool;
 
 use super::{
     StepWorkers, WorkerError, WorkerHandle,
+    bounds::{
+        NeedsNoState, OfFlow, OfStepQueues, QueueOfEachStep, RunsStepQueues, StateOf, WorkerOf,
+    },
     builder::{Builder, option_functions},
     group::Group,
     handlers::{self, Handlers},
 };
 use crate::{
-    flow::{AcceptsStep, Flow, RunByStepWorker, StateOf, StepId},
+    flow::{AcceptsStep, Flow, StepId},
     startup::StartupError,
 };
 
@@ -30,50 +33,65 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-// No `F: Flow` here or on the `impl` blocks: a bound there turns "not a flow" into two errors.
+// No `F: Flow` here: a bound turns "not a flow" into two errors.
 pub struct StepWorker<F> {
     builder: Builder,
     flow: PhantomData<fn() -> F>,
 }
 
-impl<F> StepWorker<F> {
+impl<F> StepWorker<F>
+where
+    Self: WorkerOf<F>,
+    OfFlow<Self, F>: RunsStepQueues<F>,
+    OfStepQueues<Self, F>: NeedsNoState<F>,
+{
     /// A worker for a step of a flow without state; the step is an `F::Step`.
     pub fn new<S>(step: S) -> Self
     where
         F: Flow,
         F::Step: AcceptsStep<S, F>,
-        F::Queues: RunByStepWorker<F>,
-        (): StateOf<F>,
     {
-        Self::with_state(step, StateOf::<F>::into_state(()))
+        Self::with_state(F::Step::accept(step), OfStepQueues::<Self, F>::state())
     }
+}
 
-    /// A worker whose handler takes `state`; the step is an `F::Step`.
-    pub fn with_state<S>(step: S, state: F::State) -> Self
+impl<F> StepWorker<F>
+where
+    Self: WorkerOf<F>,
+    OfFlow<Self, F>: RunsStepQueues<F>,
+{
+    /// A worker whose handler takes `state`.
+    // Not any type with a bound of ours, as `new`: with both types known, rustc sees that arguments were swapped.
+    pub fn with_state(step: F::Step, state: F::State) -> Self
     where
         F: Flow,
-        F::Step: AcceptsStep<S, F>,
-        F::Queues: RunByStepWorker<F>,
     {
-        let step = F::Step::accept(step).index();
-        Self::of(Builder::new(handlers::of::<F>(state), Some(step)))
-    }
-
-    /// One worker for each step of a flow without state.
-    pub fn all() -> StepWorkers<F>
-    where
-        F: Flow,
-        F::Queues: RunByStepWorker<F>,
-        (): StateOf<F>,
-    {
-        Self::all_with_state(StateOf::<F>::into_state(()))
+        Self::of(Builder::new(handlers::of::<F>(state), Some(step.index())))
     }
 
     /// One worker for each step; their handlers share `state`, which need not be `Clone`.
     pub fn all_with_state(state: F::State) -> StepWorkers<F>
     where
         F: Flow,
-        F::Queues: RunByStepWorker<F>,
+    {
+        Self::of_all(state)
+    }
+}
+
+impl<F> StepWorker<F> {
+    /// One worker for each step of a flow without state.
+    pub fn all() -> StepWorkers<F>
+    where
+        F: Flow,
+        F::Queues: QueueOfEachStep<F>,
+        (): StateOf<F>,
+    {
+        Self::of_all(StateOf::<F>::into_state(()))
+    }
+
+    fn of_all(state: F::State) -> StepWorkers<F>
+    where
+        F: Flow,
     {
         let handlers: Arc<dyn Handlers> = handlers::of::<F>(state);
         let workers = F::Step::ALL

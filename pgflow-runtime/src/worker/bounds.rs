@@ -1,0 +1,162 @@
+//! What a constructor asks of its worker, so that the wrong one is one sentence.
+//!
+//! The bounds stand on the `impl` blocks of the constructors: a call that fails one is not looked at any further. On the functions, rustc would go on
+//! to count the arguments, of a call that another function is meant for. A bound is asked of what the one before it leads to: a flow that fails
+//! one is not asked the next.
+//!
+//! Each has a second implementation, for types that don't exist: with a single one, rustc says which of its conditions fails, in words of its own.
+
+use super::{FlowWorker, StepWorker, StepWorkers};
+use crate::flow::{Flow, OneQueue, QueuePerStep};
+
+/// Implemented by nothing.
+pub trait Nobody {}
+
+/// The type is a flow.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` is not a flow",
+    label = "not a flow",
+    note = "a flow is a type with a `#[flow(input = ..)] impl {F} {{ .. }}` block"
+)]
+pub trait WorkerOf<F> {
+    /// Itself.
+    type Worker;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow> WorkerOf<F> for FlowWorker<F> {
+    type Worker = Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow> WorkerOf<F> for StepWorker<F> {
+    type Worker = Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, T: Nobody> WorkerOf<F> for T {
+    type Worker = Self;
+}
+
+/// A worker whose type is a flow.
+pub type OfFlow<W, F> = <W as WorkerOf<F>>::Worker;
+
+/// A flow worker's flow has one queue.
+#[diagnostic::on_unimplemented(
+    message = "flow `{F}` has a queue for each step, so `FlowWorker` can't run it; use `StepWorker::<{F}>::all()`, or `StepWorker::<{F}>::new(step)` for one step",
+    label = "this flow is declared `with_step_queues`"
+)]
+pub trait RunsOneQueue<F> {
+    /// Itself.
+    type Worker;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow<Queues = OneQueue>> RunsOneQueue<F> for FlowWorker<F> {
+    type Worker = Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, T: Nobody> RunsOneQueue<F> for T {
+    type Worker = Self;
+}
+
+/// A flow worker that fits its flow.
+pub type OfOneQueue<W, F> = <OfFlow<W, F> as RunsOneQueue<F>>::Worker;
+
+/// A step worker's flow has a queue for each step.
+#[diagnostic::on_unimplemented(
+    message = "flow `{F}` has one queue for all its steps, so `StepWorker` can't run it; use `FlowWorker::<{F}>`, or declare the flow `with_step_queues`",
+    label = "this flow is not declared `with_step_queues`"
+)]
+pub trait RunsStepQueues<F> {
+    /// Itself.
+    type Worker;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow<Queues = QueuePerStep>> RunsStepQueues<F> for StepWorker<F> {
+    type Worker = Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, T: Nobody> RunsStepQueues<F> for T {
+    type Worker = Self;
+}
+
+/// A step worker that fits its flow.
+pub type OfStepQueues<W, F> = <OfFlow<W, F> as RunsStepQueues<F>>::Worker;
+
+/// The flow has no state.
+#[diagnostic::on_unimplemented(
+    message = "flow `{F}` has a state, and this worker was given none",
+    label = "call `with_state(..)` instead of `new`",
+    note = "`new` takes no state, it is for flows without one; this flow names the type of its state by `state = ..` in its `#[flow(..)]`"
+)]
+pub trait NeedsNoState<F> {
+    /// The state of a flow without one.
+    fn state() -> F::State
+    where
+        F: Flow;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow<State = ()>> NeedsNoState<F> for FlowWorker<F> {
+    fn state() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow<State = ()>> NeedsNoState<F> for StepWorker<F> {
+    fn state() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, T: Nobody> NeedsNoState<F> for T {
+    fn state() -> F::State
+    where
+        F: Flow,
+    {
+        unreachable!("there is no such type")
+    }
+}
+
+/// Bound of `StepWorker::all`, which can't have those above: where one fails, rustc goes on to `Iterator::all`, and speaks of both.
+#[diagnostic::on_unimplemented(
+    message = "flow `{F}` has one queue for all its steps, so `StepWorker` can't run it; use `FlowWorker::<{F}>`, or declare the flow `with_step_queues`",
+    label = "this flow is not declared `with_step_queues`"
+)]
+pub trait QueueOfEachStep<F> {}
+
+#[diagnostic::do_not_recommend]
+impl<F> QueueOfEachStep<F> for QueuePerStep {}
+
+/// The same for the state, as `(): StateOf<F>`.
+#[diagnostic::on_unimplemented(
+    message = "flow `{F}` has a state, and these workers were given none",
+    label = "call `all_with_state(..)` instead of `all`",
+    note = "`all` takes no state, it is for flows without one; this flow names the type of its state by `state = ..` in its `#[flow(..)]`"
+)]
+pub trait StateOf<F> {
+    /// Itself, as the type that the flow names.
+    fn into_state(self) -> F::State
+    where
+        F: Flow;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow<State = S>, S> StateOf<F> for S {
+    fn into_state(self) -> S {
+        self
+    }
+}
+
+/// Implemented by no worker: what `FlowWorker::all` asks for. Without that function, rustc would speak of `Iterator::all`.
+#[diagnostic::on_unimplemented(
+    message = "a `FlowWorker` runs all steps of its flow, there is no `all` of them; write `FlowWorker::<{F}>::new()`, or `FlowWorker::<{F}>::with_state(..)` for a flow with a state",
+    label = "one `FlowWorker` is enough",
+    note = "`StepWorker::<{F}>::all()` is for flows declared `with_step_queues`"
+)]
+pub trait RunsStepsApart<F> {
+    /// The workers.
+    fn all() -> StepWorkers<F>;
+}
