@@ -47,7 +47,7 @@ pub enum StepStatus {
 pub enum SkipReason {
     /// Its condition did not hold.
     ConditionUnmet,
-    /// The attempts of one of its tasks were exhausted.
+    /// One of its tasks failed, and no attempt follows.
     HandlerFailed,
     /// A step that it depends on was skipped, with everything that depends on it.
     DependencySkipped,
@@ -93,7 +93,7 @@ pub struct StepSnapshot {
     pub remaining_deps: i32,
     /// What it returned; none as long as it has not completed, and for JSON null.
     pub output: Option<Box<RawValue>>,
-    /// Why it failed, or why its attempts were exhausted.
+    /// Why it failed, or what the last attempt of a task said because of which it was skipped.
     pub error_message: Option<String>,
     /// Why it was skipped.
     pub skip_reason: Option<SkipReason>,

@@ -107,11 +107,11 @@ impl TaskReport {
 pub enum TaskStatus {
     /// Its output is recorded.
     Completed,
-    /// Its attempts are exhausted, or its output is not the list that a map step needs.
+    /// Its last attempt failed, or its output is not the list that a map step needs.
     Failed,
-    /// Given up because its step was skipped.
+    /// It had not ended when its step was skipped.
     Skipped,
-    /// Given up because the run failed.
+    /// It had not ended when the run failed.
     Cancelled,
 }
 

@@ -63,7 +63,7 @@ pub enum RunEvent<S> {
         step: S,
         /// Why.
         reason: SkipReason,
-        /// The message of its last attempt, where attempts were exhausted.
+        /// What the last attempt of a task said, where that is why.
         message: Option<String>,
         /// When.
         at: DateTime<Utc>,
