@@ -8,6 +8,7 @@ use quote::{ToTokens, quote};
 use super::{
     name_for,
     span::{call_at, private},
+    value,
 };
 use crate::model::{Flow, MapOver, Step, types::vec_element};
 
@@ -25,7 +26,8 @@ pub(super) fn of_step(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenSt
     let Ok(output) = &step.output else {
         return TokenStream::new();
     };
-    let name = name(step);
+    let (name, value) = (name(step), value::output_name(step));
+    let element_value = value::element_name(step);
     let element = match step.map {
         Some(_) => Some(&output.ok),
         None => vec_element(&output.ok),
@@ -36,19 +38,19 @@ pub(super) fn of_step(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenSt
             let (both, element) = (name_for("__list_codecs_of_", step), element_name(step));
             let call = call_for("list_codecs", ty);
             quote! {
-                fn #both() -> (__p::Codec<#ty>, __p::Codec<::std::vec::Vec<#ty>>) { #call }
-                fn #element() -> __p::Codec<#ty> { #both().0 }
-                fn #name() -> __p::Codec<::std::vec::Vec<#ty>> { #both().1 }
+                fn #both() -> (__p::Codec<#element_value>, __p::Codec<#value>) { #call }
+                fn #element() -> __p::Codec<#element_value> { #both().0 }
+                fn #name() -> __p::Codec<#value> { #both().1 }
             }
         }
         Some(ty) => {
             let call = call_for("vec_codec", ty);
-            quote!(fn #name() -> __p::Codec<::std::vec::Vec<#ty>> { #call })
+            quote!(fn #name() -> __p::Codec<#value> { #call })
         }
         None => {
             let ty = &output.ok;
             let call = call_for("codec", ty);
-            quote!(fn #name() -> __p::Codec<#ty> { #call })
+            quote!(fn #name() -> __p::Codec<#value> { #call })
         }
     }
 }
@@ -56,9 +58,10 @@ pub(super) fn of_step(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenSt
 /// The codec of the flow's input, whose type `impl Flow` checks.
 pub(super) fn of_input(flow: &Flow<'_>) -> TokenStream {
     let self_ty = &flow.self_ty;
-    let Some(input) = &flow.input else {
+    if flow.input.is_none() {
         return TokenStream::new();
-    };
+    }
+    let input = value::input(flow);
     quote!(fn __input_codec() -> __p::Codec<#input> { __p::input_codec::<#self_ty>() })
 }
 

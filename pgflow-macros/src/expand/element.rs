@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::Type;
 
-use super::codec;
+use super::{codec, value};
 use crate::model::{Flow, MapOver, Step, types::vec_element};
 
 /// What is known of the elements.
@@ -22,6 +22,8 @@ pub(super) enum Element<'m> {
 
 pub(super) struct Known<'m> {
     pub(super) ty: &'m Type,
+    /// The same for items of ours.
+    pub(super) value: TokenStream,
     /// The function that returns the codec.
     pub(super) codec: TokenStream,
     /// What the list is called.
@@ -45,6 +47,7 @@ fn of_input<'m>(flow: &'m Flow<'_>, at: Span) -> Option<Element<'m>> {
     Some(match vec_element(list) {
         Some(ty) => Element::Known(Known {
             ty,
+            value: value::input_element(flow),
             // Not checked once more: the handlers stand under the condition that it can be stored.
             codec: quote!(__p::codec::<#ty>),
             source: "the flow's input".to_owned(),
@@ -68,6 +71,7 @@ fn of_output<'m>(source: &'m Step<'_>, at: Span) -> Option<Element<'m>> {
     Some(match ty {
         Some(ty) => Element::Known(Known {
             ty,
+            value: value::element_name(source).into_token_stream(),
             codec: codec::element_name(source).into_token_stream(),
             source: format!("`{}`", source.name),
             list: output.ok.to_token_stream(),

@@ -18,6 +18,7 @@ mod runner;
 mod span;
 mod step_enum;
 mod takes;
+mod value;
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
     let cycles = cycles.iter().map(|cycle| cycle::check(flow, cycle));
     let krate = &flow.krate;
     let mentions = mentions::function(flow);
+    let values = (flow.emitted()).map(|(_, step)| value::of_step(step));
     let input_codecs = codec::of_input(flow);
     let codecs = flow
         .emitted()
@@ -61,6 +63,7 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
             use #krate::__private as __p;
             #mentions
             #(#cycles)*
+            #(#values)*
             #input_codecs
             #takes
             #(#codecs)*

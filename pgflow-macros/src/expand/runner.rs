@@ -9,10 +9,10 @@ use super::{
     element::{self, Element},
     name_for,
     span::{self, call_at, method_at, parenthesized, private},
-    state_type, takes,
+    state_type, takes, value,
 };
 use crate::model::{
-    Binding, Flow, Output, Param, Step,
+    Binding, Flow, MapOver, Output, Param, Step,
     types::{bare, ends, is_string, local, respan, vec_element},
 };
 
@@ -43,22 +43,31 @@ fn signature(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
 }
 
 /// The types of the values that the function holds, and of the elements of lists, which parameters borrow too.
-pub(super) fn values<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> impl Iterator<Item = &'m Type> {
-    let output = |step: &'m Step<'_>| step.output.as_ref().ok().map(|output| &output.ok);
-    let taken = step
-        .params
-        .iter()
-        .filter_map(move |param| match param.binding {
-            Binding::Input => flow.input.as_ref(),
-            Binding::Dependency(index) => output(&flow.steps[index]),
-            Binding::Item => match element::of_step(flow, step)? {
-                Element::Known(element) => Some(element.ty),
-                Element::Projected { list, .. } => Some(list),
-            },
-            Binding::Ctx | Binding::State | Binding::Poisoned(_) => None,
-        });
-    let values = taken.chain(output(step));
-    values.flat_map(|ty| [Some(ty), vec_element(ty)]).flatten()
+pub(super) fn values<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> Vec<TokenStream> {
+    let taken = step.params.iter().flat_map(|param| match param.binding {
+        Binding::Input => {
+            let element = flow.input.as_ref().and_then(vec_element);
+            let whole = flow.input.as_ref().map(|_| value::input(flow));
+            (whole.into_iter())
+                .chain(element.map(|_| value::input_element(flow)))
+                .collect()
+        }
+        Binding::Dependency(index) => value::all_of_step(&flow.steps[index]).collect(),
+        Binding::Item => item(flow, step).into_iter().collect(),
+        Binding::Ctx | Binding::State | Binding::Poisoned(_) => Vec::new(),
+    });
+    taken.chain(value::all_of_step(step)).collect()
+}
+
+/// The element that a map step gets, or the list where only that has a name.
+fn item(flow: &Flow<'_>, step: &Step<'_>) -> Option<TokenStream> {
+    match (element::of_step(flow, step)?, step.map?) {
+        (Element::Known(element), _) => Some(element.value),
+        (_, MapOver::Step(source, _)) => {
+            Some(value::output_name(&flow.steps[source]).into_token_stream())
+        }
+        _ => Some(value::input(flow)),
+    }
 }
 
 fn body(flow: &Flow<'_>, step: &Step<'_>, output: &Output) -> TokenStream {

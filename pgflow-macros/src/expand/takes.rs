@@ -9,7 +9,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
-use super::element::{self, Element};
+use super::{
+    element::{self, Element},
+    value,
+};
 use crate::model::{
     Binding, Flow, Output, Param, Skips, Step,
     types::{ends, is_option, is_string, show, vec_element},
@@ -80,7 +83,7 @@ fn check(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Option<Check> {
             Some(Check {
                 name,
                 slot,
-                ty: flow.output_type(index)?,
+                ty: value::output_name(dependency).into_token_stream(),
                 origin: output.ok.to_token_stream(),
                 beside_origin: output.arrow,
                 text: dependency_text(step, param, dependency, output, skips),
@@ -91,7 +94,7 @@ fn check(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Option<Check> {
             Element::Known(element) => Some(Check {
                 name,
                 slot: quote!(Required),
-                ty: element.ty.to_token_stream(),
+                ty: element.value,
                 text: Text {
                     message: format!(
                         "step `{}` maps over {}, whose elements are `{{Out}}`, but its `item` is `{{Self}}`",

@@ -100,3 +100,13 @@ pub fn list_codecs<T: Stored>() -> (Codec<T>, Codec<Vec<T>>) {
 pub fn input_codec<F: Flow>() -> Codec<F::Input> {
     codec()
 }
+
+/// A function as its result: generated code names an output as what a function returns.
+pub trait Returns {
+    /// The result.
+    type Value;
+}
+
+impl<T> Returns for fn() -> T {
+    type Value = T;
+}

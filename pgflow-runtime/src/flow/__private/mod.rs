@@ -20,7 +20,7 @@ pub use super::{
     finish::{StepFailure, StepReturn, boxed, finish, poison},
     map_source::{MapInput, MapSource},
     slot::{FromSlot, Required, Skippable},
-    stored::{Codec, Stored, codec, input_codec, list_codecs, vec_codec},
+    stored::{Codec, Returns, Stored, codec, input_codec, list_codecs, vec_codec},
     take::{
         TakesCtx, TakesInput, TakesItem, TakesListInput, TakesState, TakesStateByValue,
         TakesTextInput, ctx, input, list_input, state, state_by_value, text_input,

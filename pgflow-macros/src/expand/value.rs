@@ -1,0 +1,65 @@
+//! The types of stored values, as items of ours name them.
+//!
+//! A type can hide a lifetime: `Name` of a `struct Name<'a>(..)`. rustc then asks for it wherever an item names the type, in other words for each
+//! kind of place, and drops what it has said already. So an output is written out as what a function returns, which is what the user wrote, and the
+//! input once, in `impl Flow`; all other items name those. Bodies of functions may name any type.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::name_for;
+use crate::model::{Flow, Step, types::vec_element};
+
+/// The aliases for what a step returns.
+pub(super) fn of_step(step: &Step<'_>) -> TokenStream {
+    let Ok(output) = &step.output else {
+        return TokenStream::new();
+    };
+    let name = output_name(step);
+    let element = match step.map {
+        Some(_) => Some(&output.ok),
+        None => vec_element(&output.ok),
+    };
+    if let Some(ty) = element {
+        let element = element_name(step);
+        quote! {
+            type #element = <fn() -> #ty as __p::Returns>::Value;
+            type #name = ::std::vec::Vec<#element>;
+        }
+    } else {
+        let ty = &output.ok;
+        quote!(type #name = <fn() -> #ty as __p::Returns>::Value;)
+    }
+}
+
+/// What dependents take; only for a step whose output is readable.
+pub(super) fn output_name(step: &Step<'_>) -> Ident {
+    name_for("__OutputOf_", step)
+}
+
+/// An element of it; only for a map step, or one that returns a `Vec<_>`.
+pub(super) fn element_name(step: &Step<'_>) -> Ident {
+    name_for("__ElementOf_", step)
+}
+
+/// The output and, of a list, its elements.
+pub(super) fn all_of_step(step: &Step<'_>) -> impl Iterator<Item = TokenStream> {
+    let output = step.output.as_ref().ok();
+    let is_list =
+        output.is_some_and(|output| step.map.is_some() || vec_element(&output.ok).is_some());
+    let element = is_list.then(|| element_name(step));
+    let whole = output.map(|_| output_name(step));
+    whole.into_iter().chain(element).map(|name| quote!(#name))
+}
+
+/// The flow's input.
+pub(super) fn input(flow: &Flow<'_>) -> TokenStream {
+    let self_ty = &flow.self_ty;
+    quote!(<#self_ty as __p::Flow>::Input)
+}
+
+/// An element of an input that is written `Vec<_>`.
+pub(super) fn input_element(flow: &Flow<'_>) -> TokenStream {
+    let input = input(flow);
+    quote!(<#input as ::core::iter::IntoIterator>::Item)
+}
