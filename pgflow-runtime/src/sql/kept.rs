@@ -12,26 +12,37 @@ use sqlx::{PgPool, Postgres, pool::PoolConnection};
 use tokio::time::{Instant, sleep_until};
 
 use super::CallError;
-use crate::lock::lock;
+use crate::{
+    lock::lock,
+    per_pool::{OfPool, PerPool},
+};
 
 /// How long a connection waits for the next call.
 const KEEP: Duration = Duration::from_millis(20);
 
+/// How long one waits that all workers of a pool claim by. Idle, some of them look now and then; together they are at it all the time.
+const KEEP_SHARED: Duration = Duration::from_millis(100);
+
 /// How long a connection is kept from the pool, however closely the calls follow: only the pool knows when one has lived long enough.
 const LONGEST: Duration = Duration::from_secs(10);
+
+static OF_CLAIMS: PerPool<Kept> = PerPool::new();
 
 #[derive(Debug)]
 pub(crate) struct Kept {
     pool: PgPool,
-    waiting: Arc<Mutex<Waiting>>,
+    /// How long one of them waits; further ones wait for [`KEEP`].
+    keep_one: Duration,
+    waiting: Waiting,
 }
 
-#[derive(Debug, Default)]
-struct Waiting {
-    /// The one that was used last comes last, and is used first.
-    connections: Vec<KeptConnection>,
-    /// Somebody gives connections back when their time has come.
-    is_watched: bool,
+/// The one that was used last comes last, and is used first.
+type Waiting = Arc<Mutex<Vec<KeptConnection>>>;
+
+impl OfPool for Kept {
+    fn pool(&self) -> &PgPool {
+        &self.pool
+    }
 }
 
 #[derive(Debug)]
@@ -44,15 +55,25 @@ pub(crate) struct KeptConnection {
 
 impl Kept {
     pub(crate) fn new(pool: PgPool) -> Self {
+        Self::keeping(pool, KEEP)
+    }
+
+    fn keeping(pool: PgPool, keep_one: Duration) -> Self {
         Self {
             pool,
+            keep_one,
             waiting: Arc::default(),
         }
     }
 
+    /// Those for the claims of all workers that share the pool.
+    pub(crate) fn of_claims(pool: &PgPool) -> Arc<Self> {
+        OF_CLAIMS.of(pool, |pool| Self::keeping(pool, KEEP_SHARED))
+    }
+
     /// A connection that was kept, or another one of the pool.
     pub(crate) async fn acquire(&self) -> Result<KeptConnection, CallError> {
-        let kept = lock(&self.waiting).connections.pop();
+        let kept = lock(&self.waiting).pop();
         match kept {
             Some(kept) if !self.pool.is_closed() => Ok(kept),
             _ => {
@@ -75,36 +96,27 @@ impl Kept {
             return;
         }
         let mut waiting = lock(&self.waiting);
-        waiting.connections.push(KeptConnection {
-            until: Instant::now() + KEEP,
-            ..kept
-        });
-        if !waiting.is_watched {
-            waiting.is_watched = true;
-            tokio::spawn(give_back(Arc::clone(&self.waiting)));
-        }
+        let keep = if waiting.is_empty() {
+            self.keep_one
+        } else {
+            KEEP
+        };
+        let until = Instant::now() + keep;
+        waiting.push(KeptConnection { until, ..kept });
+        drop(waiting);
+        tokio::spawn(give_back(Arc::clone(&self.waiting), until));
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        lock(&self.waiting).connections.clear();
+        lock(&self.waiting).clear();
     }
 }
 
-/// Gives connections back for which no call has come, until none is left.
-async fn give_back(waiting: Arc<Mutex<Waiting>>) {
-    let mut until = Instant::now() + KEEP;
-    loop {
-        sleep_until(until).await;
-        let mut waiting = lock(&waiting);
-        let now = Instant::now();
-        waiting.connections.retain(|kept| kept.until > now);
-        // One that a call has taken comes back with a time of its own.
-        let Some(next) = waiting.connections.iter().map(|kept| kept.until).min() else {
-            waiting.is_watched = false;
-            return;
-        };
-        until = next;
-    }
+/// Gives the connections back whose time has come by then. One that a call has taken comes back with a time of its own.
+async fn give_back(waiting: Waiting, until: Instant) {
+    sleep_until(until).await;
+    let now = Instant::now();
+    lock(&waiting).retain(|kept| kept.until > now);
 }
