@@ -36,8 +36,8 @@ pub(crate) struct Kept {
     waiting: Waiting,
 }
 
-/// The one that was used last comes last, and is used first.
-type Waiting = Arc<Mutex<Vec<KeptConnection>>>;
+/// Until when, and which. The one that was used last comes last, and is used first.
+type Waiting = Arc<Mutex<Vec<(Instant, KeptConnection)>>>;
 
 impl OfPool for Kept {
     fn pool(&self) -> &PgPool {
@@ -50,7 +50,6 @@ pub(crate) struct KeptConnection {
     pub(crate) connection: PoolConnection<Postgres>,
     /// When the pool gave it.
     since: Instant,
-    until: Instant,
 }
 
 impl Kept {
@@ -75,16 +74,11 @@ impl Kept {
     pub(crate) async fn acquire(&self) -> Result<KeptConnection, CallError> {
         let kept = lock(&self.waiting).pop();
         match kept {
-            Some(kept) if !self.pool.is_closed() => Ok(kept),
-            _ => {
-                let connection = self.pool.acquire().await?;
-                let now = Instant::now();
-                Ok(KeptConnection {
-                    connection,
-                    since: now,
-                    until: now,
-                })
-            }
+            Some((_, kept)) if !self.pool.is_closed() => Ok(kept),
+            _ => Ok(KeptConnection {
+                connection: self.pool.acquire().await?,
+                since: Instant::now(),
+            }),
         }
     }
 
@@ -102,7 +96,7 @@ impl Kept {
             KEEP
         };
         let until = Instant::now() + keep;
-        waiting.push(KeptConnection { until, ..kept });
+        waiting.push((until, kept));
         drop(waiting);
         tokio::spawn(give_back(Arc::clone(&self.waiting), until));
     }
@@ -118,5 +112,5 @@ impl Drop for Kept {
 async fn give_back(waiting: Waiting, until: Instant) {
     sleep_until(until).await;
     let now = Instant::now();
-    lock(&waiting).retain(|kept| kept.until > now);
+    lock(&waiting).retain(|(until, _)| *until > now);
 }
