@@ -12,37 +12,26 @@ use sqlx::{PgPool, Postgres, pool::PoolConnection};
 use tokio::time::{Instant, sleep_until};
 
 use super::CallError;
-use crate::{
-    lock::lock,
-    per_pool::{OfPool, PerPool},
-};
+use crate::lock::lock;
 
 /// How long a connection waits for the next call.
 const KEEP: Duration = Duration::from_millis(20);
 
-/// How long one waits that all workers of a pool claim by. Idle, some of them look now and then; together they are at it all the time.
-const KEEP_SHARED: Duration = Duration::from_millis(100);
-
 /// How long a connection is kept from the pool, however closely the calls follow: only the pool knows when one has lived long enough.
 const LONGEST: Duration = Duration::from_secs(10);
-
-static OF_CLAIMS: PerPool<Kept> = PerPool::new();
 
 #[derive(Debug)]
 pub(crate) struct Kept {
     pool: PgPool,
-    /// How long one of them waits; further ones wait for [`KEEP`].
-    keep_one: Duration,
-    waiting: Waiting,
+    waiting: Arc<Mutex<Waiting>>,
 }
 
-/// Until when, and which. The one that was used last comes last, and is used first.
-type Waiting = Arc<Mutex<Vec<(Instant, KeptConnection)>>>;
-
-impl OfPool for Kept {
-    fn pool(&self) -> &PgPool {
-        &self.pool
-    }
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The one that was used last comes last, and is used first.
+    connections: Vec<KeptConnection>,
+    /// Somebody gives connections back when their time has come.
+    is_watched: bool,
 }
 
 #[derive(Debug)]
@@ -50,35 +39,31 @@ pub(crate) struct KeptConnection {
     pub(crate) connection: PoolConnection<Postgres>,
     /// When the pool gave it.
     since: Instant,
+    until: Instant,
 }
 
 impl Kept {
     pub(crate) fn new(pool: PgPool) -> Self {
-        Self::keeping(pool, KEEP)
-    }
-
-    fn keeping(pool: PgPool, keep_one: Duration) -> Self {
         Self {
             pool,
-            keep_one,
             waiting: Arc::default(),
         }
     }
 
-    /// Those for the claims of all workers that share the pool.
-    pub(crate) fn of_claims(pool: &PgPool) -> Arc<Self> {
-        OF_CLAIMS.of(pool, |pool| Self::keeping(pool, KEEP_SHARED))
-    }
-
     /// A connection that was kept, or another one of the pool.
     pub(crate) async fn acquire(&self) -> Result<KeptConnection, CallError> {
-        let kept = lock(&self.waiting).pop();
+        let kept = lock(&self.waiting).connections.pop();
         match kept {
-            Some((_, kept)) if !self.pool.is_closed() => Ok(kept),
-            _ => Ok(KeptConnection {
-                connection: self.pool.acquire().await?,
-                since: Instant::now(),
-            }),
+            Some(kept) if !self.pool.is_closed() => Ok(kept),
+            _ => {
+                let connection = self.pool.acquire().await?;
+                let now = Instant::now();
+                Ok(KeptConnection {
+                    connection,
+                    since: now,
+                    until: now,
+                })
+            }
         }
     }
 
@@ -90,27 +75,36 @@ impl Kept {
             return;
         }
         let mut waiting = lock(&self.waiting);
-        let keep = if waiting.is_empty() {
-            self.keep_one
-        } else {
-            KEEP
-        };
-        let until = Instant::now() + keep;
-        waiting.push((until, kept));
-        drop(waiting);
-        tokio::spawn(give_back(Arc::clone(&self.waiting), until));
+        waiting.connections.push(KeptConnection {
+            until: Instant::now() + KEEP,
+            ..kept
+        });
+        if !waiting.is_watched {
+            waiting.is_watched = true;
+            tokio::spawn(give_back(Arc::clone(&self.waiting)));
+        }
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        lock(&self.waiting).clear();
+        lock(&self.waiting).connections.clear();
     }
 }
 
-/// Gives the connections back whose time has come by then. One that a call has taken comes back with a time of its own.
-async fn give_back(waiting: Waiting, until: Instant) {
-    sleep_until(until).await;
-    let now = Instant::now();
-    lock(&waiting).retain(|(until, _)| *until > now);
+/// Gives connections back for which no call has come, until none is left.
+async fn give_back(waiting: Arc<Mutex<Waiting>>) {
+    let mut until = Instant::now() + KEEP;
+    loop {
+        sleep_until(until).await;
+        let mut waiting = lock(&waiting);
+        let now = Instant::now();
+        waiting.connections.retain(|kept| kept.until > now);
+        // One that a call has taken comes back with a time of its own.
+        let Some(next) = waiting.connections.iter().map(|kept| kept.until).min() else {
+            waiting.is_watched = false;
+            return;
+        };
+        until = next;
+    }
 }

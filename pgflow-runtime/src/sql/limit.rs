@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -20,23 +20,14 @@ const LONGEST: Duration = Duration::from_mins(10);
 /// One kind of call. Each that runs out of time gives the next twice as much; one that ends in time sets that back.
 #[derive(Debug)]
 pub(crate) struct Limited {
-    kept: Arc<Kept>,
+    kept: Kept,
     limit: Mutex<Duration>,
 }
 
 impl Limited {
     pub(crate) fn new(pool: PgPool) -> Self {
-        Self::over(Arc::new(Kept::new(pool)))
-    }
-
-    /// A worker's claims.
-    pub(crate) fn claims(pool: &PgPool) -> Self {
-        Self::over(Kept::of_claims(pool))
-    }
-
-    fn over(kept: Arc<Kept>) -> Self {
         Self {
-            kept,
+            kept: Kept::new(pool),
             limit: Mutex::new(FIRST),
         }
     }

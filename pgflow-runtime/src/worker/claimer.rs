@@ -17,7 +17,7 @@ use crate::sql::{
 /// Claims and starts tasks until the worker is asked to stop.
 pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
     let mut backoff = Backoff::database();
-    let calls = Limited::claims(&shared.pool);
+    let calls = Limited::new(shared.pool.clone());
     let pace = executor.pace();
     let mut sleeper = Sleeper::new(&shared.wakeup, shared.options.poll_interval);
     while let Some(slots) = shared.stop.unless_requested(executor.room()).await {
