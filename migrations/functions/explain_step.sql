@@ -5,7 +5,7 @@
 --   waiting_for_dependencies       `waiting_for` names them
 --   not_advanced                   nothing holds it up, and yet it did not go on: a fault, or rows changed by hand
 --   running                        a worker is at it: `running`, the longest first, 10 at most
---   worker_lost                    its workers have been silent for 6 seconds: recovery takes its tasks when they are past their time
+--   worker_lost                    its workers have stopped, or have been silent for 6 seconds: recovery takes its tasks
 --   stalled                        its workers are past their time; recovery takes it
 --   message_missing                a waiting task's message is gone from its queue: no worker will ever see it
 --   start_delay, retry_delay       its next task can be read at `visible_at`
@@ -33,6 +33,7 @@ declare
     v_running jsonb;
     v_overdue int;
     v_lost int;
+    v_stopped int;
     v_overdue_at timestamptz;
     v_started int;
     v_queued int;
@@ -83,22 +84,31 @@ begin
     select
         count(*) filter (where x.overdue_at <= clock_timestamp()),
         count(*) filter (where x.overdue_at > clock_timestamp() and not x.is_alive),
+        count(*) filter (where x.is_stopped),
         min(x.overdue_at) filter (where x.overdue_at > clock_timestamp()),
         jsonb_agg(
             jsonb_build_object('task_index', x.task_index, 'attempt', x.attempts_count, 'worker_id', x.last_worker_id,
                 'started_at', x.started_at, 'overdue_at', x.overdue_at)
             order by x.started_at, x.task_index
         ) filter (where x.n <= 10)
-    into v_overdue, v_lost, v_overdue_at, v_running
+    into v_overdue, v_lost, v_stopped, v_overdue_at, v_running
     from (
         select
             t.task_index, t.attempts_count, t.last_worker_id, t.started_at,
-            t.started_at + make_interval(secs => v_timeout::float8 + 30) as overdue_at,
+            -- As in recover_tasks.
+            case
+                when w.worker_id is null or w.stopped_at is not null then t.started_at
+                else least(
+                    greatest(t.started_at + make_interval(secs => v_timeout::float8), t.still_running_at) + interval '30 seconds',
+                    case when l.worker_id is null then w.last_heartbeat_at + (select i.lost_after from pgflow.installation i) end
+                )
+            end as overdue_at,
             row_number() over (order by t.started_at, t.task_index) as n,
-            exists (
-                select from pgflow.live_workers w where w.worker_id = t.last_worker_id
-            ) as is_alive
+            l.worker_id is not null as is_alive,
+            w.stopped_at is not null as is_stopped
         from pgflow.step_tasks t
+        left join pgflow.workers w on w.worker_id = t.last_worker_id
+        left join pgflow.live_workers l on l.worker_id = t.last_worker_id
         where t.run_id = v_run.run_id and t.step_slug = v_step.step_slug and t.status = 'started'
     ) x;
 
@@ -170,6 +180,9 @@ begin
             'Its workers have not been heard of for 6 seconds. If they have died, recovery takes its tasks from %s on, while a worker of any flow runs.',
             v_overdue_at
         );
+    elsif v_stopped > 0 and v_stopped = v_started then
+        v_reason := 'worker_lost';
+        v_message := 'Its worker has stopped without giving its work back. Recovery takes it within seconds, while a worker of any flow runs.';
     elsif v_started > v_overdue then
         v_reason := 'running';
         v_message := case
@@ -182,7 +195,7 @@ begin
             when v_step.initial_tasks = 1 then 'Its task is past its time: its worker died, or does not answer.'
             when v_overdue = 1 then format('1 of its %s tasks is past its time: its worker died, or does not answer.', v_step.initial_tasks)
             else format('%s of its %s tasks are past their time: their workers died, or do not answer.', v_overdue, v_step.initial_tasks)
-        end || ' Recovery deals with that, every 15 seconds while a worker runs.';
+        end || ' Recovery deals with that, every 5 seconds while a worker runs.';
     elsif v_queued = 0 then
         v_reason := 'not_advanced';
         v_message := 'None of its tasks waits or runs, and yet it has not ended: its rows were changed by hand, or this is a fault of pgflow.';

@@ -1,5 +1,6 @@
--- A worker says that it stops. An unknown or stopped one changes nothing.
--- Locks: the worker's row. Callers: workers.
+-- Marks a worker as stopped. What it did not give back is due for recovery at once. An unknown or stopped
+-- one changes nothing.
+-- Locks: the worker's row, its claims. Callers: workers.
 create or replace function pgflow.mark_worker_stopped(worker_id uuid) returns void
 language plpgsql
 security definer
@@ -10,5 +11,8 @@ begin
     update pgflow.workers w
     set stopped_at = clock_timestamp()
     where w.worker_id = mark_worker_stopped.worker_id and w.stopped_at is null;
+    if found then
+        perform pgflow._look_at_claims(array[mark_worker_stopped.worker_id]);
+    end if;
 end
 $$;

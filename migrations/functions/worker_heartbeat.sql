@@ -1,4 +1,5 @@
--- A worker says that it lives. Returns whether it is deprecated: then it should finish what it runs and stop.
+-- Records a worker's heartbeat, as worker_heartbeats does for many. Returns whether it is deprecated: then it
+-- should finish what it runs and stop.
 -- Raises PF007 (unknown or stopped worker).
 -- Locks: the worker's row. Callers: workers, every 5 s.
 create or replace function pgflow.worker_heartbeat(worker_id uuid) returns boolean
@@ -10,10 +11,7 @@ as $$
 declare
     v_deprecated boolean;
 begin
-    update pgflow.workers w
-    set last_heartbeat_at = clock_timestamp()
-    where w.worker_id = worker_heartbeat.worker_id and w.stopped_at is null
-    returning w.deprecated_at is not null into v_deprecated;
+    select h.is_deprecated into v_deprecated from pgflow.worker_heartbeats(array[worker_heartbeat.worker_id]) h;
     if not found then
         raise exception 'worker % is not registered, or has stopped', worker_heartbeat.worker_id using
             errcode = 'PF007',

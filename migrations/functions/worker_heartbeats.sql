@@ -1,5 +1,6 @@
--- Many workers of one process say that they live. Returns whether each is deprecated, and why: then it should finish what it runs and stop. One that is
--- unknown or has stopped returns no row.
+-- Records the heartbeats of the workers of one process. Returns whether each is deprecated, and why: then it
+-- should finish what it runs and stop. One that is unknown or has stopped returns no row.
+-- A silence of half of `lost_after` begins a new series of heartbeats (heard_since), see recover_tasks.
 -- Locks: the workers' rows, in the order of their ids. Callers: workers, every 5 s.
 create or replace function pgflow.worker_heartbeats(worker_ids uuid[]) returns table (worker_id uuid, is_deprecated boolean, deprecated_reason text)
 language plpgsql
@@ -10,7 +11,12 @@ as $$
 begin
     return query
     update pgflow.workers w
-    set last_heartbeat_at = clock_timestamp()
+    set last_heartbeat_at = clock_timestamp(),
+        heard_since = case
+            when w.last_heartbeat_at < clock_timestamp() - (select i.lost_after from pgflow.installation i) / 2 then clock_timestamp()
+            else w.heard_since
+        end,
+        lost_at = null
     from (
         select x.worker_id
         from pgflow.workers x

@@ -318,11 +318,18 @@ pub async fn restart_status(
     sql::operations::restart_status(pool, function_names).await
 }
 
-/// Puts the tasks of dead workers back into their queues, once they are past their timeout + 30 seconds; returns how many. Every running worker
-/// does this, of whatever flow, but when everything is fenced there is none.
+/// Recovers the tasks of workers that are gone, until nothing is due; returns the number that were
+/// queued again. Every running worker does this, of whatever flow, but when everything is fenced there
+/// is none.
 pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
-    let requeued = sql::maintenance::requeue_stalled_tasks(pool).await?;
-    Ok(requeued.unsigned_abs().into())
+    let mut requeued = 0;
+    loop {
+        let batch = sql::maintenance::recover_tasks(pool).await?;
+        requeued += u64::from(batch.requeued.unsigned_abs());
+        if !batch.more {
+            return Ok(requeued);
+        }
+    }
 }
 
 /// Lets the workers of functions start again, of all of them in one transaction. Of a fenced function, only the fence ends: what was recorded is

@@ -227,8 +227,9 @@ mod tests {
         outcome.is_given_up = true;
         assert_eq!(complaints(&order, &outcome).len(), 1);
         outcome.status = "failed".to_owned();
-        outcome.error_message =
-            Some("stalled: its workers died 4 times, or never answered".to_owned());
+        outcome.error_message = Some(
+            "stalled: its worker died during attempt 4, and no other attempt follows".to_owned(),
+        );
         assert_eq!(complaints(&order, &outcome), [""; 0]);
     }
 }

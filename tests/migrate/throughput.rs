@@ -62,9 +62,16 @@ async fn what_is_running_is_recovered_after_the_upgrade() {
         3,
         "two of the worker's, and one of nobody's"
     );
+    // No worker is heard of, so that silent ones are not taken for dead yet: these are.
+    database
+        .run("update pgflow.workers set stopped_at = now() where stopped_at is null")
+        .await;
     let recovered = "select pgflow.requeue_stalled_tasks()::bigint";
     assert_eq!(database.count(recovered).await, started);
     assert_eq!(database.count(STARTED).await, 0);
+    database
+        .run("update pgflow.claims set look_at = now()")
+        .await;
     assert_eq!(database.count(recovered).await, 0);
     assert_eq!(
         database.count("select count(*) from pgflow.claims").await,

@@ -64,6 +64,7 @@ fn workers_get_what_the_runtime_calls_and_readers_what_changes_nothing() {
     called.insert("_waiting_messages".to_owned());
     // Called by workers of older releases, which go on while they are replaced.
     called.insert("worker_heartbeat".to_owned());
+    called.insert("requeue_stalled_tasks".to_owned());
     // What is called for readers only, is theirs.
     for function in &reader {
         if !worker.contains(function) {
@@ -125,9 +126,10 @@ async fn a_role_without_rights_is_told_all_that_it_lacks() {
   execute on function pgflow.lost_attempts
   execute on function pgflow.mark_worker_draining
   execute on function pgflow.mark_worker_stopped
+  execute on function pgflow.recover_tasks
   execute on function pgflow.register_worker
   execute on function pgflow.release_tasks
-  execute on function pgflow.requeue_stalled_tasks
+  execute on function pgflow.report_overdue_attempts
   execute on function pgflow.track_worker_function
   execute on function pgflow.worker_heartbeats
 make it a member of a role that has them, such as pgflow_worker of docs/roles.md, \

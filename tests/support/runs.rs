@@ -307,6 +307,14 @@ pub(crate) async fn requeue(db: impl PgExecutor<'_>) -> i32 {
         .expect("stalled tasks can be recovered")
 }
 
+/// Recovers one batch: how many tasks were queued again, how many ended, and whether more is due.
+pub(crate) async fn recover(db: impl PgExecutor<'_>) -> (i32, i32, bool) {
+    sqlx::query_as("select requeued, ended, more from pgflow.recover_tasks()")
+        .fetch_one(db)
+        .await
+        .expect("tasks can be recovered")
+}
+
 /// Does what `call` does, and returns for how many whole seconds that may have hidden a message, counted from the moment of the call:
 /// one number, unless the call took long.
 pub(crate) async fn hidden_by<T>(

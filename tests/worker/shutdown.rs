@@ -92,13 +92,35 @@ async fn a_stopping_worker_claims_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_handler_that_outlasts_the_shutdown_timeout_is_dropped_and_its_attempt_counts() {
+async fn ten_stops_that_drop_a_handler_give_its_task_back_and_count_nothing() {
     let case = Case::new("deaf").await;
-    let worker_id = case.worker.worker_id();
-    case.worker.stop().await.unwrap();
-    let task = task(&case.database.pool, case.run.run_id(), Step::Wait).await;
-    assert_eq!((task.status.as_str(), task.attempts), ("started", 1));
-    assert!(is_marked_stopped(&case.database.pool, worker_id).await);
+    let (pool, probe) = (&case.database.pool, &case.probe);
+    let mut running = case.worker;
+    for deployment in 1..=10 {
+        let worker_id = running.worker_id();
+        running.stop().await.unwrap();
+        assert!(is_marked_stopped(pool, worker_id).await);
+        let task = task(pool, case.run.run_id(), Step::Wait).await;
+        assert_eq!((task.status.as_str(), task.attempts), ("queued", 0));
+        running = worker::<Patient>(probe.clone())
+            .shutdown_timeout(Duration::from_millis(1))
+            .start(pool)
+            .await
+            .unwrap();
+        // No recovery is waited for: the message is visible.
+        eventually(DEADLINE, "the next worker runs it", async || {
+            (probe.seen().len() > deployment).then_some(())
+        })
+        .await;
+    }
+    probe.let_all_go();
+    case.run.wait().timeout(DEADLINE).await.unwrap();
+    let requeued: i32 = sqlx::query_scalar("select requeued_count from pgflow.step_tasks")
+        .fetch_one(pool)
+        .await
+        .unwrap();
+    assert_eq!(requeued, 0, "no worker died");
+    assert_invariants(pool).await;
 }
 
 mod blocking {

@@ -1,12 +1,25 @@
-//! Recovers what dead workers left.
+//! Recovers the tasks of workers that are gone.
 
 use sqlx::PgExecutor;
 
 use super::CallError;
 
-/// Puts stalled tasks back into their queues; returns how many. The database lets one session at a time do this.
-pub(crate) async fn requeue_stalled_tasks(executor: impl PgExecutor<'_>) -> Result<i32, CallError> {
-    Ok(sqlx::query_scalar("select pgflow.requeue_stalled_tasks()")
-        .fetch_one(executor)
-        .await?)
+/// The outcome of one batch of recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct Recovered {
+    /// The number of tasks that were queued again.
+    pub(crate) requeued: i32,
+    /// The number of tasks that had no attempt left.
+    pub(crate) ended: i32,
+    /// Another call would find more that is due.
+    pub(crate) more: bool,
+}
+
+/// Recovers one batch. The database lets one session at a time do this; the others get an empty batch.
+pub(crate) async fn recover_tasks(executor: impl PgExecutor<'_>) -> Result<Recovered, CallError> {
+    Ok(
+        sqlx::query_as("select requeued, ended, more from pgflow.recover_tasks()")
+            .fetch_one(executor)
+            .await?,
+    )
 }

@@ -6,12 +6,34 @@ use uuid::Uuid;
 
 use super::{CallError, claim::ClaimedTask};
 
-/// Puts tasks that this worker claimed and did not start back into their queue; no attempt is counted. Returns how many. May be made again:
-/// what was claimed anew in the meantime is another start.
+/// A start of a task by a claim: what names it when it goes back.
+#[derive(Debug, Clone)]
+pub(crate) struct Start {
+    pub(crate) run_id: Uuid,
+    pub(crate) step_slug: String,
+    pub(crate) task_index: i32,
+    pub(crate) attempt: i32,
+    started_at: Option<DateTime<Utc>>,
+}
+
+impl From<&ClaimedTask> for Start {
+    fn from(task: &ClaimedTask) -> Self {
+        Self {
+            run_id: task.run_id,
+            step_slug: task.step_slug.clone(),
+            task_index: task.task_index,
+            attempt: task.attempt,
+            started_at: task.started_at,
+        }
+    }
+}
+
+/// Puts tasks that this worker claimed and did not bring to an end back into their queue; no attempt is
+/// counted. Returns how many. May be made again: what was claimed anew in the meantime is another start.
 pub(crate) async fn release_tasks(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,
-    tasks: &[ClaimedTask],
+    tasks: &[Start],
 ) -> Result<i32, CallError> {
     let run_ids: Vec<Uuid> = tasks.iter().map(|task| task.run_id).collect();
     let step_slugs: Vec<&str> = tasks.iter().map(|task| task.step_slug.as_str()).collect();

@@ -16,7 +16,7 @@ const TABLES: [&str; 4] = [
 const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
-const FUNCTIONS: [&str; 12] = [
+const FUNCTIONS: [&str; 13] = [
     "claim_tasks",
     "complete_tasks",
     "ensure_flow_compiled",
@@ -24,9 +24,10 @@ const FUNCTIONS: [&str; 12] = [
     "lost_attempts",
     "mark_worker_draining",
     "mark_worker_stopped",
+    "recover_tasks",
     "register_worker",
     "release_tasks",
-    "requeue_stalled_tasks",
+    "report_overdue_attempts",
     "track_worker_function",
     "worker_heartbeats",
 ];

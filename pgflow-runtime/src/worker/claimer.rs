@@ -5,7 +5,7 @@ use std::{error::Error, time::Duration};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, error, warn};
 
-use super::{Shared, WorkerError, executor::Executor, wakeup::Sleeper};
+use super::{Shared, WorkerError, executor::Executor, serve::GRACE, wakeup::Sleeper};
 use crate::sql::{
     CallError, RefusalCode,
     claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks},
@@ -68,7 +68,7 @@ async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<
         calls.call(async |connection| claim_tasks(connection, shared.worker_id, max_tasks).await);
     let claim = shared
         .stop
-        .within(shared.options.shutdown_timeout, claim)
+        .within(shared.options.shutdown_timeout.max(GRACE), claim)
         .await;
     if claim.is_none() {
         warn!(

@@ -7,12 +7,16 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Waker},
+    thread::panicking,
     time::Duration,
 };
 
 use futures_util::future::{MaybeDone, maybe_done};
 use tokio::{
-    sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::{
+        AcquireError, OwnedSemaphorePermit, Semaphore,
+        mpsc::{self, error::SendError},
+    },
     task::{JoinError, JoinSet, unconstrained},
     time::{Instant, timeout, timeout_at},
 };
@@ -23,7 +27,7 @@ use super::{
     attempt::{self, Finished},
     pace::Pace,
 };
-use crate::sql::claim::ClaimedTask;
+use crate::sql::{claim::ClaimedTask, release::Start};
 
 /// How long a free slot waits for others.
 const GATHER: Duration = Duration::from_millis(2);
@@ -41,7 +45,7 @@ pub(crate) struct Executor {
     pace: Arc<Pace>,
     busy: Busy,
     finished: mpsc::Sender<Finished>,
-    returned: mpsc::UnboundedSender<ClaimedTask>,
+    returned: mpsc::UnboundedSender<Start>,
 }
 
 impl Executor {
@@ -49,7 +53,7 @@ impl Executor {
         shared: Arc<Shared>,
         busy: Busy,
         finished: mpsc::Sender<Finished>,
-        returned: mpsc::UnboundedSender<ClaimedTask>,
+        returned: mpsc::UnboundedSender<Start>,
     ) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(shared.options.concurrency)),
@@ -122,15 +126,15 @@ impl Executor {
         let pace = Arc::clone(&self.pace);
         let busy = self.busy.clone();
         let finished = self.finished.clone();
-        let returned = self.returned.clone();
+        let held = Held::new(&task, &self.returned);
         let run = async move {
             let Some(slot) = slot(&shared, turn, &pace).await else {
-                give_back(&returned, task);
                 return;
             };
             let busy = busy.enter();
             let started = Instant::now();
             let result = attempt::run(&shared, step_index, task).await;
+            held.keep();
             pace.handler_took(started.elapsed());
             // Before the result is sent: who receives it must not wait for a handler that has ended.
             drop(busy);
@@ -147,16 +151,16 @@ impl Executor {
     /// Puts tasks that were not started back into their queue; no attempt is counted.
     pub(crate) fn give_back(&self, tasks: Vec<ClaimedTask>) {
         for task in tasks {
-            give_back(&self.returned, task);
+            drop(Held::new(&task, &self.returned));
         }
     }
 
-    /// Lets running attempts end until the deadline, then drops those that still run.
+    /// Lets running attempts end until the deadline, then drops those that still run: their tasks go back.
     pub(crate) async fn drain(mut self, deadline: Instant) {
         if timeout_at(deadline, self.all_ended()).await.is_err() {
             warn!(
                 tasks = self.claimed.len(),
-                "handlers still ran at the end of the shutdown timeout and were dropped; stall recovery will repeat their tasks"
+                "handlers still ran at the end of the shutdown timeout and are dropped, their tasks go back into the queue"
             );
             self.claimed.abort_all();
             // A handler that blocks its thread can't be dropped before it awaits, and must not hold the shutdown up.
@@ -199,9 +203,38 @@ async fn slot(
     }
 }
 
-fn give_back(returned: &mpsc::UnboundedSender<ClaimedTask>, task: ClaimedTask) {
-    if returned.send(task).is_err() {
-        error!("a claimed task could not be given back; stall recovery will repeat it");
+/// A task that this worker holds. It goes back when this is dropped, also by an abort of its attempt.
+#[derive(Debug)]
+struct Held {
+    start: Option<Start>,
+    returned: mpsc::UnboundedSender<Start>,
+}
+
+impl Held {
+    fn new(task: &ClaimedTask, returned: &mpsc::UnboundedSender<Start>) -> Self {
+        Self {
+            start: Some(task.into()),
+            returned: returned.clone(),
+        }
+    }
+
+    /// The attempt has ended and its result counts.
+    fn keep(mut self) {
+        self.start = None;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A panic is no reason to run the task again as if nothing had happened.
+        if let Some(start) = self.start.take().filter(|_| !panicking())
+            && let Err(SendError(start)) = self.returned.send(start)
+        {
+            warn!(
+                run_id = %start.run_id, step = start.step_slug, task_index = start.task_index, attempt = start.attempt,
+                "a claimed task could not be given back; recovery will repeat it"
+            );
+        }
     }
 }
 

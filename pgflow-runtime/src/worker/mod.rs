@@ -40,10 +40,23 @@
 //!
 //! # Heartbeats
 //!
-//! Every 5 s the workers of a process say that they live, all in one statement; others take a worker for dead after 6 s of silence. The answer
-//! tells a deprecated worker to drain; its log says why. At the same time the process asks which of its running attempts have lost their meaning,
-//! because their run has failed or their task was given to another attempt: `ctx.cancelled()` tells their handlers. Every 15 s stalled tasks of dead
-//! workers are put back into their queues.
+//! Every 5 s a process sends the heartbeats of all its workers in one statement. After 6 s of silence a
+//! worker no longer counts as live, and after 30 s (`lost_after` in `pgflow.installation`) its tasks are
+//! given to others. The answer asks a deprecated worker to drain; its log says why. At the same time the
+//! process asks which of its running attempts are no longer current, because their run has failed or their
+//! task was given to another attempt: `ctx.cancelled()` resolves in their handlers.
+//!
+//! # Recovery
+//!
+//! Every 5 s each process recovers tasks that no worker runs any more, one process at a time, until nothing
+//! is due. The tasks of a worker that stopped are due at once, those of a silent worker after 30 s, whatever
+//! their timeouts. An attempt of a worker that lives is due 30 s after its timeout, unless its worker reports
+//! that it still runs. Right after an outage of the database nothing is recovered for 30 s: workers get the
+//! time to be heard of again.
+//!
+//! A worker that can't reach the database goes on with its handlers. Where it was only cut off, another
+//! worker may run the same task meanwhile; the first heartbeat that succeeds then names the attempts that
+//! others have got, and `ctx.cancelled()` resolves in exactly those. Their results are ignored.
 //!
 //! # Outages
 //!
@@ -54,8 +67,9 @@
 //!
 //! A worker that is asked to stop claims nothing more, signals `ctx.cancelled()`, and waits for its handlers up to
 //! [`shutdown_timeout`](FlowWorker::shutdown_timeout). What it had claimed and not started goes back into the queue, and no attempt is
-//! counted. A handler that still runs at the end of the timeout is dropped; its attempt counts, and stall recovery repeats the task 30 s
-//! after the attempt would have timed out. Recording the last results may take 2 s longer than the timeout.
+//! counted. A handler that still runs at the end of the timeout is dropped, and its task goes back the same
+//! way: at once, and uncounted. Recording the last results and giving tasks back may take 2 s longer than
+//! the timeout.
 //!
 //! # Another definition
 //!

@@ -1,4 +1,4 @@
-//! Gives back tasks that were claimed and will not be run here.
+//! Gives back tasks that were claimed and will not be brought to an end here.
 
 use std::{error::Error, sync::Arc};
 
@@ -6,10 +6,14 @@ use tokio::{sync::mpsc, time::sleep};
 use tracing::{debug, error};
 
 use super::{Shared, claimer::delay_after};
-use crate::sql::{claim::ClaimedTask, limit::Limited, release::release_tasks, retry::Backoff};
+use crate::sql::{
+    limit::Limited,
+    release::{Start, release_tasks},
+    retry::Backoff,
+};
 
 /// Runs until nobody can send anything any more. What gathers during a call goes back with the next one.
-pub(crate) async fn run(shared: Arc<Shared>, mut tasks: mpsc::UnboundedReceiver<ClaimedTask>) {
+pub(crate) async fn run(shared: Arc<Shared>, mut tasks: mpsc::UnboundedReceiver<Start>) {
     let calls = Limited::new(shared.pool.clone());
     while let Some(first) = tasks.recv().await {
         let mut batch = vec![first];
@@ -20,34 +24,28 @@ pub(crate) async fn run(shared: Arc<Shared>, mut tasks: mpsc::UnboundedReceiver<
     }
 }
 
-async fn release(shared: &Shared, calls: &Limited, tasks: &[ClaimedTask]) {
+async fn release(shared: &Shared, calls: &Limited, tasks: &[Start]) {
     let mut backoff = Backoff::database();
-    let released = async {
-        loop {
-            let released = calls
-                .call(async |connection| release_tasks(connection, shared.worker_id, tasks).await);
-            match released.await {
-                Err(error) if error.is_transient() => {
-                    sleep(delay_after(&error, &mut backoff)).await;
-                }
-                result => return result,
+    // A shutdown ends this by dropping it, when its time is over.
+    loop {
+        let released =
+            calls.call(async |connection| release_tasks(connection, shared.worker_id, tasks).await);
+        match released.await {
+            Ok(released) => {
+                debug!(released, "claimed tasks were given back");
+                return;
+            }
+            Err(error) if error.is_transient() => {
+                sleep(delay_after(&error, &mut backoff)).await;
+            }
+            Err(error) => {
+                error!(
+                    tasks = tasks.len(),
+                    error = &error as &dyn Error,
+                    "claimed tasks could not be given back; recovery will repeat them"
+                );
+                return;
             }
         }
-    };
-    let released = shared
-        .stop
-        .within(shared.options.shutdown_timeout, released)
-        .await;
-    match released {
-        Some(Ok(released)) => debug!(released, "claimed tasks were given back"),
-        Some(Err(error)) => error!(
-            tasks = tasks.len(),
-            error = &error as &dyn Error,
-            "claimed tasks could not be given back; stall recovery will repeat them"
-        ),
-        None => error!(
-            tasks = tasks.len(),
-            "claimed tasks could not be given back in time; stall recovery will repeat them"
-        ),
     }
 }

@@ -91,15 +91,17 @@ fn spawn(part: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<(
     AbortOnDropHandle::new(tokio::spawn(part.in_current_span()))
 }
 
-async fn flush(completer: AbortOnDropHandle<()>, deadline: Instant) {
+async fn flush(part: AbortOnDropHandle<()>, deadline: Instant) {
     let deadline = deadline.max(Instant::now() + GRACE);
-    match timeout_at(deadline, completer).await {
+    match timeout_at(deadline, part).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             warn!(%error, "a part of the worker ended early; stall recovery will repeat what it did not record");
         }
         Err(_elapsed) => {
-            warn!("results could not be recorded in time; stall recovery will repeat their tasks");
+            warn!(
+                "results could not be recorded, or tasks not given back, in time; recovery will repeat the tasks"
+            );
         }
     }
 }

@@ -9,9 +9,16 @@ use crate::support::runs::database_with;
 
 #[tokio::test]
 async fn a_step_whose_workers_are_silent_is_not_said_to_run() {
-    for gone in [
-        "last_heartbeat_at = now() - interval '7 seconds'",
-        "stopped_at = now()",
+    for (gone, expected) in [
+        (
+            "last_heartbeat_at = now() - interval '7 seconds'",
+            "Its workers have not been heard of for 6 seconds. If they have died, recovery takes its tasks from {overdue_at} on, \
+             while a worker of any flow runs.",
+        ),
+        (
+            "stopped_at = now()",
+            "Its worker has stopped without giving its work back. Recovery takes it within seconds, while a worker of any flow runs.",
+        ),
     ] {
         let (db, first) = database_with(&[step("each").map().timeout(60)]).await;
         let run_id = start(&db.pool, "f", json!([1, 2])).await;
@@ -27,15 +34,13 @@ async fn a_step_whose_workers_are_silent_is_not_said_to_run() {
             .expect("workers can be changed");
         let explained = explain(&db.pool, run_id, "each").await;
         let overdue_at: String = sqlx::query_scalar(
-            "select (started_at + interval '90 seconds')::text from pgflow.step_tasks where status = 'started'",
+            "select (last_heartbeat_at + interval '30 seconds')::text from pgflow.workers where worker_id = $1",
         )
+        .bind(first)
         .fetch_one(&db.pool)
         .await
-        .expect("the task can be read");
-        let message = format!(
-            "Its workers have not been heard of for 6 seconds. If they have died, recovery takes its tasks from {overdue_at} on, \
-             while a worker of any flow runs."
-        );
+        .expect("the worker can be read");
+        let message = expected.replace("{overdue_at}", &overdue_at);
         assert_eq!(said(&explained), ("worker_lost", &*message));
 
         // Another worker is at the other task.

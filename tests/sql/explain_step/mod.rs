@@ -243,7 +243,7 @@ async fn the_one_task_of_a_step_is_not_counted() {
         (
             "stalled",
             "Its task is past its time: its worker died, or does not answer. \
-             Recovery deals with that, every 15 seconds while a worker runs."
+             Recovery deals with that, every 5 seconds while a worker runs."
         )
     );
     assert_eq!(explained["running"].as_array().map(Vec::len), Some(1));
@@ -261,7 +261,7 @@ async fn a_step_is_stalled_when_all_that_runs_is_past_its_time() {
         (
             "stalled",
             "1 of its 3 tasks is past its time: its worker died, or does not answer. \
-             Recovery deals with that, every 15 seconds while a worker runs."
+             Recovery deals with that, every 5 seconds while a worker runs."
         )
     );
     claim_one(&db.pool, worker).await;
@@ -275,7 +275,7 @@ async fn a_step_is_stalled_when_all_that_runs_is_past_its_time() {
         (
             "stalled",
             "2 of its 3 tasks are past their time: their workers died, or do not answer. \
-             Recovery deals with that, every 15 seconds while a worker runs."
+             Recovery deals with that, every 5 seconds while a worker runs."
         )
     );
     assert_invariants(&db.pool).await;

@@ -8,7 +8,9 @@ use crate::support::TestDb;
 use crate::support::flows::{Claimed, Step, claim, claim_one, complete, fail, start, step, worker};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{archived, messages, run, show_all, task};
-use crate::support::runs::{age, database_with, fail_for_good, outline, requeue};
+use crate::support::runs::{
+    age, database_with, fail_for_good, outline, requeue, until_recovery_looks,
+};
 use crate::support::sessions::{until_blocked, without_waiting};
 
 /// A run of the flow `f` with its one task stalled, the worker that claimed it, and what that worker was given.
@@ -85,6 +87,7 @@ async fn a_completion_that_is_undone_leaves_its_task_to_the_next_recovery() {
     complete(&mut *completing, &case.task, json!(1)).await;
     assert_eq!(without_waiting(requeue(case.pool())).await, 0);
     completing.rollback().await.expect("undone");
+    until_recovery_looks(case.pool()).await;
     assert_eq!(requeue(case.pool()).await, 1);
     assert_eq!(case.counts().await, counts("queued", 1, 1));
     assert_invariants(case.pool()).await;
@@ -274,6 +277,7 @@ async fn a_task_whose_message_is_being_read_again_is_left_to_the_next_recovery()
     assert!(claim(&mut *reading, other, 1).await.is_empty());
     assert_eq!(without_waiting(requeue(case.pool())).await, 0);
     reading.commit().await.expect("committed");
+    until_recovery_looks(case.pool()).await;
     assert_eq!(requeue(case.pool()).await, 1);
     assert_eq!(messages(case.pool(), "f").await[0].hidden_for, 0);
     assert_eq!(claim_one(case.pool(), other).await.attempt, 2);

@@ -9,7 +9,7 @@ use crate::support::flows::{claim, claim_one, complete, fail, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{count, raised, show_all, task};
 use crate::support::runs::{
-    Item, age, claim_all, complete_batch, database_with, requeue, task_statuses,
+    Item, age, claim_all, complete_batch, database_with, recover, requeue, task_statuses,
     until_recovery_looks,
 };
 use crate::support::sessions::holding;
@@ -159,18 +159,34 @@ async fn a_task_that_started_twice_is_in_two_claims_and_recovered_once() {
 }
 
 #[tokio::test]
-async fn what_a_call_does_not_reach_of_a_claim_is_the_next_ones() {
+async fn a_batch_ends_with_the_claim_that_makes_it_full() {
     let (db, worker) = database_with(&[step("m").map()]).await;
-    let run_id = start(&db.pool, "f", json!(vec![1; 1200])).await;
-    assert_eq!(claim_all(&db.pool, worker).await.len(), 1200);
+    let run_id = start(&db.pool, "f", json!(vec![1; 1300])).await;
+    for tasks in [900, 200, 200] {
+        assert_eq!(
+            claim(&db.pool, worker, tasks).await.len(),
+            usize::try_from(tasks).unwrap()
+        );
+    }
     age(&db.pool, run_id, "m", 3600).await;
-    assert_eq!(requeue(&db.pool).await, 1000);
+    assert_eq!(recover(&db.pool).await, (1100, 0, true));
     assert_invariants(&db.pool).await;
-    assert_eq!(requeue(&db.pool).await, 200);
+    assert_eq!(recover(&db.pool).await, (200, 0, false));
     let statuses = task_statuses(&db.pool, run_id, "m").await;
     assert!(!statuses.contains("started"));
-    assert_eq!(requeue(&db.pool).await, 0);
+    until_recovery_looks(&db.pool).await;
+    assert_eq!(recover(&db.pool).await, (0, 0, false));
     assert_eq!(claims(&db.pool).await, [0; 0]);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn one_call_of_the_public_function_recovers_batch_after_batch() {
+    let (db, worker) = database_with(&[step("m").map()]).await;
+    let run_id = start(&db.pool, "f", json!(vec![1; 2500])).await;
+    while !claim(&db.pool, worker, 500).await.is_empty() {}
+    age(&db.pool, run_id, "m", 3600).await;
+    assert_eq!(requeue(&db.pool).await, 2500);
     assert_invariants(&db.pool).await;
 }
 
@@ -188,18 +204,23 @@ async fn very_many_ended_claims_are_removed_in_several_calls_that_recover_meanwh
     insert_ended(&db.pool, worker, ended, 12_000, 1).await;
     age(&db.pool, stalled, "a", 3600).await;
     age(&db.pool, ended, "a", 36_000).await;
-    assert_eq!(requeue(&db.pool).await, 0, "10,000 others come before it");
+    assert_eq!(
+        recover(&db.pool).await,
+        (0, 0, true),
+        "10,000 others come before it"
+    );
     assert_eq!(claims(&db.pool).await.len(), 2001);
-    assert_eq!(requeue(&db.pool).await, 1);
+    assert_eq!(recover(&db.pool).await, (1, 0, false));
     assert_eq!(claims(&db.pool).await.len(), 1);
-    assert_eq!(requeue(&db.pool).await, 0);
+    until_recovery_looks(&db.pool).await;
+    assert_eq!(recover(&db.pool).await, (0, 0, false));
     assert_eq!(claims(&db.pool).await, [0; 0]);
 
     // Or at no further one once 200,000 tasks are together.
     for (number, tasks, left) in [(210, 1000, 10), (2, 250_000, 1)] {
         insert_ended(&db.pool, worker, ended, number, tasks).await;
         for left in [left, 0] {
-            assert_eq!(requeue(&db.pool).await, 0);
+            assert_eq!(recover(&db.pool).await, (0, 0, left > 0));
             assert_eq!(claims(&db.pool).await.len(), left);
         }
     }

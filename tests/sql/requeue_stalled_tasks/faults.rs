@@ -6,7 +6,9 @@ use serde_json::json;
 use crate::support::flows::{start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::task;
-use crate::support::runs::{age, claim_all, database_with, outline, requeue, task_statuses};
+use crate::support::runs::{
+    age, claim_all, database_with, outline, requeue, task_statuses, until_recovery_looks,
+};
 use crate::support::sessions::holding;
 
 #[tokio::test]
@@ -81,6 +83,7 @@ async fn what_somebody_else_holds_is_left_for_the_next_call() {
                 .expect("tasks can be counted");
         assert_eq!(left, 1, "{query}");
         held.rollback().await.expect("the rows are let go");
+        until_recovery_looks(&db.pool).await;
     }
     assert_eq!(requeue(&db.pool).await, 1);
     assert_invariants(&db.pool).await;

@@ -154,7 +154,7 @@ async fn after_three_requeues_the_task_is_exhausted_and_its_mode_decides() {
         assert_eq!(requeue(&db.pool).await, 0);
 
         assert_eq!(outline(&db.pool, run_id).await, expected);
-        let message = "stalled: its workers died 4 times, or never answered";
+        let message = "stalled: attempt 4 was not reported within its timeout and 30 s more, and no other attempt follows";
         let task = task(&db.pool, run_id, "a").await;
         assert_eq!((task.status.as_str(), task.attempts_count), ("failed", 4));
         assert_eq!(task.error_message.as_deref(), Some(message));

@@ -19,7 +19,7 @@ struct Playground {
     shared: Arc<Shared>,
     busy: Busy,
     finished: mpsc::Receiver<Finished>,
-    returned: mpsc::UnboundedReceiver<ClaimedTask>,
+    returned: mpsc::UnboundedReceiver<Start>,
 }
 
 impl Playground {
@@ -169,6 +169,9 @@ async fn draining_lets_handlers_end_until_the_deadline() {
     let first = play.finished.recv().await.expect("the first");
     assert_eq!(first.key.attempt, 100);
     assert!(play.finished.recv().await.is_none());
+    let dropped = play.returned.recv().await.expect("the other");
+    assert_eq!(dropped.attempt, 1000, "it goes back");
+    assert!(play.returned.recv().await.is_none());
 }
 
 static ORDER: std::sync::Mutex<Vec<i32>> = std::sync::Mutex::new(Vec::new());
