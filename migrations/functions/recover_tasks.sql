@@ -3,7 +3,8 @@
 --   at once                  when its worker has stopped, or was removed;
 --   after `lost_after`       of silence from its worker (pgflow.installation). Only while the database has
 --                            been up, and some worker has been heard of without a break, for as long: a
---                            database that was away for everybody must not recover everybody's tasks;
+--                            database that was away for everybody must not recover everybody's tasks.
+--                            `trust_silence` does without that worker: an operator knows that none lives;
 --   timeout + 30 s           after its start, or 30 s after its worker last reported that it still runs. A
 --                            worker that was just heard of again after a silence first gets `lost_after` to
 --                            report, and one that is silent is waited for like any that may be lost, unless
@@ -19,8 +20,8 @@
 -- never before: a task that is in no claim is never recovered. What starts a task again comes with a claim
 -- of its own.
 -- Locks: advisory (0x7067666c, 2); workers that are lost, claims, runs, step states and tasks, skipping what
--- somebody else holds; queue rows. Callers: workers, requeue_stalled_tasks.
-create or replace function pgflow.recover_tasks() returns table (requeued int, ended int, more boolean)
+-- somebody else holds; queue rows. Callers: workers, operators, requeue_stalled_tasks.
+create or replace function pgflow.recover_tasks(trust_silence boolean default false) returns table (requeued int, ended int, more boolean)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -65,7 +66,7 @@ begin
     end if;
 
     v_is_up := pg_postmaster_start_time() <= v_now - v_lost_after;
-    select count(*) > 0, v_is_up and coalesce(bool_or(w.heard_since <= v_now - v_lost_after), false) into v_is_served, v_is_heard
+    select count(*) > 0, v_is_up and (trust_silence or coalesce(bool_or(w.heard_since <= v_now - v_lost_after), false)) into v_is_served, v_is_heard
     from pgflow.workers w
     where w.stopped_at is null and w.last_heartbeat_at > v_now - v_lost_after / 2;
     if v_is_heard then

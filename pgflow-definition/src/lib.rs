@@ -60,6 +60,6 @@ pub use definition::{
     Condition, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind,
     StepOptions,
 };
-pub use options::{DEFAULT_BASE_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT};
+pub use options::{DEFAULT_BASE_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT, NO_TIMEOUT};
 pub use problem::{ConditionProblem, CycleEdge, Part, Problem, ProblemKind, Subject};
 pub use queue::QueueRoute;

@@ -104,7 +104,8 @@ impl StepContext {
         self.inner.enqueued_at
     }
 
-    /// When this attempt times out; the handler is dropped then.
+    /// When this attempt times out; the handler is dropped then. With `timeout = "none"` that is 68 years
+    /// away.
     pub fn deadline(&self) -> Instant {
         self.inner.deadline
     }

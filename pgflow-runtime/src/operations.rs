@@ -320,11 +320,12 @@ pub async fn restart_status(
 
 /// Recovers the tasks of workers that are gone, until nothing is due; returns the number that were
 /// queued again. Every running worker does this, of whatever flow, but when everything is fenced there
-/// is none.
+/// is none. So a worker that has been silent for `lost_after` is taken for dead here, even where none is
+/// left to show that the database could be reached.
 pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
     let mut requeued = 0;
     loop {
-        let batch = sql::maintenance::recover_tasks(pool).await?;
+        let batch = sql::maintenance::recover_tasks(pool, true).await?;
         requeued += u64::from(batch.requeued.unsigned_abs());
         if !batch.more {
             return Ok(requeued);

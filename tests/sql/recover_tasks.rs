@@ -188,6 +188,15 @@ async fn nobody_is_lost_while_no_worker_is_heard_of() {
     heard(case.pool(), case.witness, 60, 3600).await;
     // As pg_cron would, in a database that all workers are cut off from.
     assert_eq!(case.look().await, (0, 0, false));
+    // An operator knows better.
+    let mut operator = case.pool().begin().await.expect("a session");
+    let recovered: i32 =
+        sqlx::query_scalar("select requeued from pgflow.recover_tasks(trust_silence => true)")
+            .fetch_one(&mut *operator)
+            .await
+            .expect("it can be recovered");
+    assert_eq!(recovered, 1);
+    operator.rollback().await.expect("undone");
     // Its timeout goes on to count: without workers no result can come.
     age(case.pool(), case.run, "a", 8000).await;
     assert_eq!(case.look().await, (1, 0, false));

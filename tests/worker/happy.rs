@@ -49,6 +49,35 @@ async fn a_chain() {
     assert_invariants(&database.pool).await;
 }
 
+mod endless {
+    use super::*;
+
+    /// Its attempts may take as long as their worker lives.
+    pub(super) struct Endless;
+
+    #[flow(input = (), timeout = "none")]
+    impl Endless {
+        #[step]
+        async fn wait(ctx: &StepContext) -> StepResult<u64> {
+            Ok(ctx.remaining().as_secs())
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_step_without_a_timeout_has_all_the_time_in_the_world() {
+    let database = TestDb::new().await;
+    let worker = start::<endless::Endless>(&database.pool, ()).await;
+    let run = Client::new(database.pool.clone())
+        .start::<endless::Endless>(&())
+        .await
+        .unwrap();
+    let output = run.wait().timeout(DEADLINE).await.unwrap();
+    assert!(output.wait > 60 * 365 * 86_400, "{} s", output.wait);
+    worker.stop().await.unwrap();
+    assert_invariants(&database.pool).await;
+}
+
 #[tokio::test]
 async fn a_step_that_becomes_ready_needs_no_poll() {
     let database = TestDb::new().await;

@@ -3,7 +3,7 @@
 use pgflow_definition::{
     SkipMode,
     duration::parse_duration,
-    options::{MAX_OPTION, OptionName, OptionProblem},
+    options::{MAX_OPTION, NO_TIMEOUT, OptionName, OptionProblem},
 };
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
@@ -125,6 +125,9 @@ pub(super) fn duration(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> 
     .find(|option| key == option.as_str())
     .unwrap_or_else(|| unreachable!("`{key}` is not a duration"));
     let literal = duration_literal(key, input)?;
+    if option == OptionName::Timeout && literal.value().trim() == "none" {
+        return Ok(NO_TIMEOUT);
+    }
     let seconds = parse_duration(&literal.value()).map_err(|problem| {
         syn::Error::new(
             literal.span(),

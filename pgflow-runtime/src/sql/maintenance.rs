@@ -16,10 +16,15 @@ pub(crate) struct Recovered {
 }
 
 /// Recovers one batch. The database lets one session at a time do this; the others get an empty batch.
-pub(crate) async fn recover_tasks(executor: impl PgExecutor<'_>) -> Result<Recovered, CallError> {
-    Ok(
-        sqlx::query_as("select requeued, ended, more from pgflow.recover_tasks()")
-            .fetch_one(executor)
-            .await?,
+/// `trust_silence`: silent workers are dead, although none is heard of that shows that others could be.
+pub(crate) async fn recover_tasks(
+    executor: impl PgExecutor<'_>,
+    trust_silence: bool,
+) -> Result<Recovered, CallError> {
+    Ok(sqlx::query_as(
+        "select requeued, ended, more from pgflow.recover_tasks(trust_silence => $1)",
     )
+    .bind(trust_silence)
+    .fetch_one(executor)
+    .await?)
 }

@@ -203,7 +203,14 @@ pub(crate) async fn drain_status(
     let mut transaction = pool.begin_with(SNAPSHOT).await?;
     // Recovery judges tasks by the same time.
     let query = format!(
-        "select {WORKER}, tasks.overdue_at as tasks_overdue_at \
+        "select {WORKER}, \
+             case \
+                 when worker.state = 'lost' then least( \
+                     tasks.overdue_at, \
+                     worker.last_heartbeat_at + (select installation.lost_after from pgflow.installation installation) \
+                 ) \
+                 else tasks.overdue_at \
+             end as tasks_overdue_at \
          from pgflow.worker_status worker \
          left join ( \
              select task.last_worker_id, \

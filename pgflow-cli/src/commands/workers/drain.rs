@@ -210,11 +210,10 @@ fn advice(busy: &[BusyWorker]) -> BTreeSet<String> {
                 overdue(busy, ", at the latest at ")
             ),
             (WorkerState::Stopped, _) => format!(
-                "{function_name}: a worker stopped and did not report on its tasks; recovery takes them once they are past their timeout + 30 seconds{}",
-                overdue(busy, ", from ")
+                "{function_name}: a worker stopped and did not give its tasks back; recovery takes them within seconds"
             ),
             _ => format!(
-                "{function_name}: a worker died, or can't reach the database; recovery takes its tasks once they are past their timeout + 30 seconds{}",
+                "{function_name}: a worker died, or can't reach the database; recovery takes its tasks{}",
                 overdue(busy, ", from ")
             ),
         });

@@ -78,6 +78,7 @@ select pgflow.claim_tasks('0198c0de-0000-7000-8000-0000000000c1', 1);
 select pgflow.start_flow('ingest', '{}', run_id => '0198c0de-0000-7000-8000-000000000003');
 select pgflow.claim_tasks('0198c0de-0000-7000-8000-0000000000b1', 1);
 select pgflow.complete_task('0198c0de-0000-7000-8000-000000000003', 'hash', 0, '1');
+update pgflow.installation set lost_after = '1 hour';
 update pgflow.workers set started_at = now() - interval '1 hour', last_heartbeat_at = now() - interval '90 seconds'
 where function_name = 'ingest__describe';
 update pgmq.q_ingest__describe set vt = clock_timestamp() - interval '75 seconds' where vt <= clock_timestamp();

@@ -34,7 +34,7 @@ pub(super) async fn run(hub: &Hub) {
 async fn recover_all(calls: &Limited) -> Result<(), CallError> {
     loop {
         let batch = calls
-            .call(async |connection| recover_tasks(connection).await)
+            .call(async |connection| recover_tasks(connection, false).await)
             .await?;
         if batch.requeued > 0 || batch.ended > 0 {
             warn!(
