@@ -88,7 +88,9 @@ const STOPPED: &str = r"
 select pgflow.mark_worker_stopped('0198c0de-0000-7000-8000-0000000000b1');
 update pgflow.step_tasks set queued_at = now() - interval '1 hour', started_at = now() - interval '1 hour' where status = 'started';
 update pgflow.claims set look_at = look_at - interval '1 hour';
-update pgflow.installation set lost_after = '30 seconds';
+-- A young server takes nobody for dead.
+alter table pgflow.installation drop constraint lost_after_is_bounded;
+update pgflow.installation set lost_after = '1 second';
 ";
 
 const NEW_WORKERS: &str = r"
