@@ -40,6 +40,7 @@ mod races;
 mod realtime;
 mod recover_tasks;
 mod register_worker;
+mod release_lost_claims;
 mod release_tasks;
 mod requeue_stalled_tasks;
 mod retries;

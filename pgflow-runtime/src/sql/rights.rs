@@ -16,7 +16,7 @@ const TABLES: [&str; 4] = [
 const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
-const FUNCTIONS: [&str; 13] = [
+const FUNCTIONS: [&str; 14] = [
     "claim_tasks",
     "complete_tasks",
     "ensure_flow_compiled",
@@ -26,6 +26,7 @@ const FUNCTIONS: [&str; 13] = [
     "mark_worker_stopped",
     "recover_tasks",
     "register_worker",
+    "release_lost_claims",
     "release_tasks",
     "report_overdue_attempts",
     "track_worker_function",

@@ -5,7 +5,9 @@ use std::{error::Error, time::Duration};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, error, warn};
 
-use super::{Shared, WorkerError, executor::Executor, serve::GRACE, wakeup::Sleeper};
+use super::{
+    Shared, WorkerError, executor::Executor, lost_claims::LostClaims, serve::GRACE, wakeup::Sleeper,
+};
 use crate::sql::{
     CallError, RefusalCode,
     claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks},
@@ -20,8 +22,22 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
     let calls = Limited::new(shared.pool.clone());
     let pace = executor.pace();
     let mut sleeper = Sleeper::new(&shared.wakeup, shared.options.poll_interval);
+    let mut lost = LostClaims::default();
     while let Some(slots) = shared.stop.unless_requested(executor.room()).await {
         sleeper.forget();
+        if lost.is_due() {
+            let given_back = calls
+                .call(async |connection| lost.give_back(connection, shared.worker_id).await)
+                .await;
+            if let Err(error) = given_back {
+                let delay = delay_after(&error, &mut backoff);
+                // Nothing is claimed meanwhile: without the database there is nothing to claim either.
+                if shared.stop.unless_requested(sleep(delay)).await.is_none() {
+                    return;
+                }
+                continue;
+            }
+        }
         let called = Instant::now();
         let Some(claim) = claim(shared, &calls, slots).await else {
             return;
@@ -30,6 +46,7 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
         let pause = match claim {
             Ok(Claim::Tasks(tasks)) => {
                 backoff.reset();
+                lost.answered(&tasks);
                 let full = tasks.len() >= slots;
                 start(shared, executor, tasks);
                 if full {
@@ -46,7 +63,10 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
                     shared.stop.fail(fault);
                     return;
                 }
-                Err(error) => Some(delay_after(&error, &mut backoff)),
+                Err(error) => {
+                    lost.failed(&error);
+                    Some(delay_after(&error, &mut backoff))
+                }
             },
         };
         let sleep = async {

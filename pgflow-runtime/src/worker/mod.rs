@@ -98,6 +98,7 @@ mod group;
 mod handle;
 pub(crate) mod handlers;
 mod hub;
+mod lost_claims;
 pub(crate) mod options;
 mod pace;
 pub(crate) mod recorder;
