@@ -4,6 +4,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod client;
+mod contained;
 pub mod context;
 #[cfg(feature = "dev")]
 pub mod dev;

@@ -40,6 +40,14 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     message.0
 }
 
+/// A text as it is stored: at most 8 KiB, without the character U+0000.
+pub(crate) fn stored_text(text: &str) -> String {
+    let mut message = Bounded::default();
+    // The one error that `Bounded` returns is that it is full; what fits is kept.
+    let _ = message.write_str(text);
+    message.0
+}
+
 /// Takes text up to the limit; an error type that prints a megabyte costs no more than that.
 #[derive(Default)]
 struct Bounded(String);

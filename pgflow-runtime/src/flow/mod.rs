@@ -29,6 +29,7 @@ pub use decode::DecodeError;
 pub(crate) use decode::decode;
 pub use encode::EncodeError;
 pub use marker::{Permanent, RetryAfter};
+pub(crate) use message::stored_text;
 pub use outputs::Outputs;
 #[doc(hidden)]
 pub use queues::AcceptsStep;

@@ -23,7 +23,7 @@ use super::{
     attempt::{self, Finished},
     pace::Pace,
 };
-use crate::sql::claim::ClaimedTask;
+use crate::{contained, printable::printable, sql::claim::ClaimedTask};
 
 /// How long a free slot waits for others.
 const GATHER: Duration = Duration::from_millis(2);
@@ -209,7 +209,8 @@ fn check(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
-        error!(%error, "an attempt ended without a result; stall recovery will repeat the task");
+        let panic = contained::message(error.into_panic());
+        error!(panic = %printable(&panic), "an attempt ended without a result; stall recovery will repeat the task");
     }
 }
 
