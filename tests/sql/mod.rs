@@ -38,6 +38,7 @@ mod prune_data_older_than;
 mod queue_names;
 mod races;
 mod realtime;
+mod recordable;
 mod register_worker;
 mod release_tasks;
 mod requeue_stalled_tasks;

@@ -17,6 +17,7 @@ pub(crate) mod probe;
 mod process;
 mod protocol;
 mod recompilation;
+mod recording;
 mod rollout;
 mod secrets;
 mod shared_queue;
@@ -24,6 +25,7 @@ mod shutdown;
 mod shutdown_under_load;
 mod start;
 mod step_queues;
+mod values;
 mod wakeups;
 mod workers;
 

@@ -12,15 +12,12 @@ use super::{Shared, handlers::Handlers};
 use crate::{
     contained::{Contained, contain, discard},
     context::{Attempt, StepContext},
-    flow::{StepError, Task, stored_text},
+    flow::{MAX_SIZE, StepError, Task, stored_text},
     sql::{claim::ClaimedTask, complete::AttemptKey, fail::Failure},
 };
 
 /// How long after its timeout an attempt counts as stalled: then the database hands the task to somebody else.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
-
-/// The most that Postgres can keep in one `jsonb` value.
-const MAX_OUTPUT: usize = 0x0FFF_FFFF;
 
 /// An attempt that has ended, to be recorded.
 #[derive(Debug)]
@@ -92,7 +89,7 @@ pub(crate) async fn run_with(
         Ok(Ok(result)) => {
             dropped.disarm();
             result
-                .and_then(|output| check_size(output, MAX_OUTPUT))
+                .and_then(|output| check_size(output, MAX_SIZE))
                 .map_err(failure)
         }
         Ok(Err(panic)) => Err(may_succeed_later(format!("the handler panicked: {panic}"))),

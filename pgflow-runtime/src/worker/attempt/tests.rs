@@ -196,7 +196,7 @@ async fn whatever_an_error_does_its_attempt_fails_with_a_true_reason() {
                     .into())
                 })
             },
-            "the handler failed, and its error panicked when it was printed: on print; \
+            "the handler failed, and its error panicked when it was printed: on source; \
              the error panicked when it was dropped: on drop",
         ),
         (
