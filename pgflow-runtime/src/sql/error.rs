@@ -217,6 +217,15 @@ impl CallError {
         matches!(self, Self::Database(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut)
     }
 
+    /// Whether a transient error may come of one of several outputs only: of one that takes long, or on which a foreign trigger notifies.
+    pub(crate) fn may_be_of_one_output(&self) -> bool {
+        let is_about_notifications = match self {
+            Self::Database(sqlx::Error::Database(error)) => is_about_full_notifications(&**error),
+            _ => false,
+        };
+        is_about_notifications || self.is_out_of_time()
+    }
+
     /// What the database says went wrong, as five characters.
     pub(crate) fn sqlstate(&self) -> Option<Cow<'_, str>> {
         match self {
@@ -230,7 +239,7 @@ fn classify(error: &sqlx::Error) -> ErrorClass {
     match error {
         // The session ended, or never began: the database takes no connections for now, or not from this role. No fault of the call.
         sqlx::Error::Database(error)
-            if ended_the_session(&**error) || is_about_notifications(&**error) =>
+            if ended_the_session(&**error) || is_about_full_notifications(&**error) =>
         {
             ErrorClass::Transient
         }
@@ -256,10 +265,10 @@ fn ended_the_session(error: &dyn DatabaseError) -> bool {
 
 /// The queue of notifications is full, because some session does not read it: no fault of what the transaction wrote. Messages are translated, so
 /// the file of Postgres' source tells.
-fn is_about_notifications(error: &dyn DatabaseError) -> bool {
+fn is_about_full_notifications(error: &dyn DatabaseError) -> bool {
     error
         .try_downcast_ref::<PgDatabaseError>()
-        .is_some_and(|error| error.file() == Some("async.c"))
+        .is_some_and(|error| error.code() == "54000" && error.file() == Some("async.c"))
 }
 
 fn classify_sqlstate(sqlstate: &str) -> ErrorClass {

@@ -5,6 +5,7 @@ use std::{error::Error, time::Duration};
 use sqlx::PgConnection;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, error, warn};
+use uuid::Uuid;
 
 use super::{Shared, WorkerError, executor::Executor, wakeup::Sleeper};
 use crate::{

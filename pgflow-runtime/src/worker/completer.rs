@@ -199,13 +199,13 @@ impl<C: Calls> Completer<C> {
 /// that of a single one, and alone each fares as it deserves.
 async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> Vec<Output> {
     let mut backoff = Backoff::database();
-    let mut was_out_of_time = false;
+    let mut was_of_one = false;
     let items: Vec<_> = outputs
         .iter()
         .map(|output| (&output.key, &*output.json))
         .collect();
     while let Err(error) = recorder.complete_batch(&items).await {
-        let is_out_of_time = error.is_out_of_time();
+        let may_be_of_one = error.may_be_of_one_output();
         match error.class() {
             ErrorClass::PoolClosed => {
                 for output in &outputs {
@@ -219,7 +219,7 @@ async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> V
                 break;
             }
             // A server that does not answer may be away. One that does not answer twice may be at work.
-            ErrorClass::Transient if !(is_out_of_time && was_out_of_time) => {
+            ErrorClass::Transient if !(may_be_of_one && was_of_one) => {
                 let delay = backoff.next_delay();
                 warn!(
                     tasks = outputs.len(),
@@ -242,7 +242,7 @@ async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> V
                 return outputs;
             }
         }
-        was_out_of_time = is_out_of_time;
+        was_of_one = may_be_of_one;
     }
     Vec::new()
 }

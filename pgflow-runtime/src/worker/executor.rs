@@ -12,7 +12,10 @@ use std::{
 
 use futures_util::future::{MaybeDone, maybe_done};
 use tokio::{
-    sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::{
+        AcquireError, OwnedSemaphorePermit, Semaphore,
+        mpsc::{self, error::SendError},
+    },
     task::{JoinError, JoinSet, unconstrained},
     time::{Instant, timeout, timeout_at},
 };
@@ -135,8 +138,9 @@ impl Executor {
             // Before the result is sent: who receives it must not wait for a handler that has ended.
             drop(busy);
             drop(slot);
-            if finished.send(result).await.is_err() {
+            if let Err(SendError(Finished { key, .. })) = finished.send(result).await {
                 error!(
+                    run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
                     "the attempt's result could not be recorded; stall recovery will repeat the task"
                 );
             }
@@ -200,8 +204,11 @@ async fn slot(
 }
 
 fn give_back(returned: &mpsc::UnboundedSender<ClaimedTask>, task: ClaimedTask) {
-    if returned.send(task).is_err() {
-        error!("a claimed task could not be given back; stall recovery will repeat it");
+    if let Err(SendError(task)) = returned.send(task) {
+        error!(
+            run_id = %task.run_id, step = task.step_slug, task_index = task.task_index, attempt = task.attempt,
+            "a claimed task could not be given back; stall recovery will repeat it"
+        );
     }
 }
 
