@@ -5,6 +5,9 @@
 -- Neither run nor step is locked: whatever ends them must take the lock of each active task first, so a task that is still queued under its lock
 -- belongs to a step that runs.
 -- What starts is written down in pgflow.claims, in the same transaction: recovery finds it there and nowhere else.
+-- What can't be read or printed fails its own attempt, and no other's: in a careful claim each such input is `{"[pgflow: unreadable]": reason}`. A claim
+-- is careful when an ordinary one failed, or when the setting pgflow.careful_claims is on: an answer can also fail after this function has returned
+-- it, when it is sent.
 -- Locks: queue rows that the caller's task locks stand for. Callers: claim_tasks, start_tasks.
 create or replace function pgflow._start_claimed(
     worker_id uuid, queue_name text, flow_input_steps text[], run_ids uuid[], step_slugs text[], task_indexes int[], places tid[],
@@ -21,7 +24,7 @@ as $$
 declare
     v_tasks int := cardinality(_start_claimed.message_ids);
     v_now timestamptz := clock_timestamp();
-    v_is_careful boolean := false;
+    v_is_careful boolean := coalesce(current_setting('pgflow.careful_claims', true) = 'on', false);
     v_count int;
 begin
     v_count := pgflow._take_messages(
@@ -65,13 +68,12 @@ begin
             select
                 t.flow_slug, t.run_id, t.step_slug, t.task_index, t.attempts_count, t.max_attempts, t.timeout, t.message_id, t.started_at,
                 case
+                    when v_is_careful then pgflow._readable_input(
+                        case when d.step_type = 'map' then 'element' when d.deps_count = 0 then 'run' else 'dependencies' end,
+                        t.flow_slug, t.run_id, t.step_slug, t.task_index
+                    )
                     when d.step_type = 'map' then t.input
                     when d.deps_count = 0 then r.input
-                    -- No handler takes the text for the object that it expects: the attempt fails.
-                    when v_is_careful then coalesce(
-                        pgflow._dependency_outputs(t.flow_slug, t.run_id, t.step_slug),
-                        '"the outputs of the dependencies are together larger than a JSON value can be"'
-                    )
                     -- The same without a call, and without a subtransaction, for each task.
                     else (
                         select coalesce(jsonb_object_agg(e.dep_slug, p.output), '{}')
@@ -85,7 +87,11 @@ begin
                         where e.flow_slug = t.flow_slug and e.step_slug = t.step_slug
                     )
                 end,
-                case when (d.step_type = 'map' or d.deps_count > 0) and t.step_slug = any (flow_input_steps) then r.input end
+                case
+                    when d.step_type <> 'map' and d.deps_count = 0 or t.step_slug <> all (flow_input_steps) then null
+                    when v_is_careful then pgflow._readable_input('run', t.flow_slug, t.run_id, t.step_slug, t.task_index)
+                    else r.input
+                end
             from started t
             cross join lateral (
                 select k.step_type, k.deps_count from pgflow.steps k where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug limit 1

@@ -1,6 +1,7 @@
 -- Notifies the workers of these queues that there may be work, by channel pgflow_work, with the queue's name: at most once per queue in 20 ms,
 -- because notifications make transactions commit one after the other. Listeners know that, and look again 30 and 75 ms after they were notified;
--- and whoever does not listen polls. So it does no harm when a notification is lost.
+-- and whoever does not listen polls. So it does no harm when a notification is lost, and none is sent while the queue of notifications is half full,
+-- which means that some session does not read it: a full one makes each commit fail that notifies.
 -- Locks: wakeups, skipping what somebody else holds. Callers: _queue_tasks, _requeue_tasks.
 create or replace function pgflow._wake_workers(queue_names text[]) returns void
 language plpgsql
@@ -15,7 +16,7 @@ begin
     left join pgflow.wakeups w on w.queue_name = q.queue_name
     where (select i.wakeups from pgflow.installation i where i.singleton)
         and (w.notified_at > clock_timestamp() - interval '20 milliseconds' and w.notified_at <= clock_timestamp()) is not true;
-    if v_due is null then
+    if v_due is null or pg_notification_queue_usage() >= 0.5 then
         return;
     end if;
     foreach v_queue in array v_due loop

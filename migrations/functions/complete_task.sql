@@ -1,5 +1,5 @@
 -- Completes one attempt; the same as a batch of one. Returns the task's row as it is now, whatever the outcome.
--- Raises PF003 (unknown task).
+-- Raises PF003 (unknown task), PF009 (an output that no worker could be handed).
 -- Locks: as complete_tasks. Callers: SQL users.
 create or replace function pgflow.complete_task(
     run_id uuid,
@@ -15,6 +15,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
+    perform pgflow._assert_printable(complete_task.output, 'the output', 'PF009');
     perform from pgflow.complete_tasks(
         array[complete_task.run_id], array[complete_task.step_slug], array[complete_task.task_index], array[complete_task.attempt], array[complete_task.output]
     );

@@ -1,10 +1,10 @@
 -- Completes a batch of attempts: the arrays run in parallel, one item each. All or nothing: an error changes no row.
--- Returns one row per item (1-based): completed; failed (a type violation: a step that feeds a map returned no array, which fails its run);
--- stale (the run, step or task is no longer started, or another attempt is the current one: nothing changed). `made_ready`: whether
+-- Returns one row per item (1-based): completed; failed (its run can't go on with it and has failed: a step that feeds a map returned no array, or
+-- the elements of a map are together larger than JSON can be); stale (the run, step or task is no longer started, or another attempt is the current one: nothing changed). `made_ready`: whether
 -- the batch queued new tasks.
 -- A NULL output is stored as JSON null. A NULL attempt speaks for whichever is current.
 -- The number of statements does not depend on the number of items, but for type violations; each run and step row is touched once.
--- Raises PF003 (unknown task), PF009 (arrays of different lengths).
+-- Raises PF003 (unknown task), PF009 (arrays that do not run in parallel: of different lengths, of several dimensions, or not counted from 1).
 -- Locks: runs; then, under their locks, step states, tasks, queue rows. Callers: workers, complete_task.
 create or replace function pgflow.complete_tasks(
     run_ids uuid[],
@@ -39,15 +39,24 @@ declare
     v_ended_slugs text[];
     v_ended_items int[];
     v_ended_maps boolean[];
+    v_map_outputs jsonb[];
+    v_large_runs uuid[];
+    v_large_slugs text[];
     v_going_on int;
     v_ready_runs uuid[];
     v_ready boolean := false;
     v_count int;
 begin
+    -- An array of another shape would be read by one item's number and numbered by another's.
     if coalesce(cardinality(step_slugs), 0) <> v_items or coalesce(cardinality(task_indexes), 0) <> v_items
         or coalesce(cardinality(attempts), 0) <> v_items or coalesce(cardinality(outputs), 0) <> v_items
+        or (v_items > 0 and (array_ndims(run_ids), array_ndims(step_slugs), array_ndims(task_indexes), array_ndims(attempts), array_ndims(outputs),
+            array_lower(run_ids, 1), array_lower(step_slugs, 1), array_lower(task_indexes, 1), array_lower(attempts, 1), array_lower(outputs, 1))
+            is distinct from (1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
     then
-        raise exception 'complete_tasks got arrays of different lengths' using errcode = 'PF009', hint = 'Pass one element of each array for each task.';
+        raise exception 'complete_tasks got arrays that do not run in parallel' using
+            errcode = 'PF009',
+            hint = 'Pass one element of each array for each task; each array has one dimension and counts from 1.';
     end if;
     if v_items = 0 then
         return;
@@ -214,6 +223,24 @@ begin
             end if;
         end if;
 
+        if true = any (v_ended_maps) then
+            -- One whose elements are together too large fails its run, and is no longer among the steps that this completes.
+            select
+                array_agg(x.run_id order by x.n) filter (where x.is_kept), array_agg(x.step_slug order by x.n) filter (where x.is_kept),
+                array_agg(x.item order by x.n) filter (where x.is_kept), array_agg(x.is_map order by x.n) filter (where x.is_kept),
+                array_agg(x.output order by x.n) filter (where x.is_kept),
+                array_agg(x.run_id order by x.n) filter (where not x.is_kept), array_agg(x.step_slug order by x.n) filter (where not x.is_kept)
+            into v_ended_runs, v_ended_slugs, v_ended_items, v_ended_maps, v_map_outputs, v_large_runs, v_large_slugs
+            from (
+                select u.*, not u.is_map or u.output is not null as is_kept
+                from (
+                    select e.*, case when e.is_map then pgflow._map_output(e.run_id, e.step_slug) end as output
+                    from unnest(v_ended_runs, v_ended_slugs, v_ended_items, v_ended_maps) with ordinality as e (run_id, step_slug, item, is_map, n)
+                    offset 0
+                ) u
+            ) x;
+        end if;
+
         if v_ended_runs is not null then
             update pgflow.step_states s
             set
@@ -221,14 +248,10 @@ begin
                 completed_at = greatest(clock_timestamp(), s.started_at),
                 remaining_tasks = 0,
                 output = case
-                    when x.is_map then (
-                        select jsonb_agg(t.output order by t.task_index)
-                        from pgflow.step_tasks t
-                        where t.run_id = s.run_id and t.step_slug = s.step_slug
-                    )
+                    when x.is_map then v_map_outputs[x.n]
                     else coalesce(outputs[x.item], 'null')
                 end
-            from unnest(v_ended_runs, v_ended_slugs, v_ended_items, v_ended_maps) as x (run_id, step_slug, item, is_map)
+            from unnest(v_ended_runs, v_ended_slugs, v_ended_items, v_ended_maps) with ordinality as x (run_id, step_slug, item, is_map, n)
             cross join lateral (
                 select k.ctid from pgflow.step_states k where k.run_id = x.run_id and k.step_slug = x.step_slug and k.status = 'started' limit 1
             ) k
@@ -238,9 +261,12 @@ begin
                 raise exception 'completing % steps changed % rows', cardinality(v_ended_runs), v_count using errcode = 'PF012';
             end if;
             v_ready_runs := pgflow._settle_steps(v_ended_runs, v_ended_slugs, 'step:completed');
-            if v_ready_runs is not null then
-                v_ready := pgflow._advance_runs(v_ready_runs);
-            end if;
+        end if;
+        if v_large_runs is not null then
+            v_failed_items := v_failed_items || pgflow._fail_large_maps(v_large_runs, v_large_slugs, v_done_items, v_done_runs, v_done_slugs);
+        end if;
+        if v_ready_runs is not null then
+            v_ready := pgflow._advance_runs(v_ready_runs);
         end if;
 
         perform pgflow._archive_messages(v_done_queues, v_done_messages);
@@ -249,7 +275,7 @@ begin
     return query
     select
         i,
-        case when i = any (v_done_items) then 'completed' when i = any (v_failed_items) then 'failed' else 'stale' end,
+        case when i = any (v_failed_items) then 'failed' when i = any (v_done_items) then 'completed' else 'stale' end,
         v_ready
     from generate_series(1, v_items) i;
 end

@@ -1,6 +1,6 @@
 -- Hides each message for its own number of seconds from now on (0: visible at once). Returns the messages that are in the queue: none when
 -- somebody dropped it.
--- Raises PF009 when the arrays differ in length.
+-- Raises PF009 when the arrays differ in length, or a message has no offset.
 -- Locks: queue rows, blocking. Task rows come first. Callers: fail_task, _requeue_tasks, workers.
 create or replace function pgflow.set_vt_batch(queue_name text, msg_ids bigint[], vt_offsets int[]) returns setof bigint
 language plpgsql
@@ -16,6 +16,11 @@ begin
         raise exception 'set_vt_batch got % message ids and % offsets; it needs one offset for each message', cardinality(msg_ids), cardinality(vt_offsets) using
             errcode = 'PF009',
             hint = 'Pass one element of each array for each message.';
+    end if;
+    if array_position(vt_offsets, null) is not null then
+        raise exception 'set_vt_batch got no offset for message %', msg_ids[array_position(vt_offsets, null)] using
+            errcode = 'PF009',
+            hint = 'Pass a number of seconds for each message; 0 makes it visible at once.';
     end if;
     if to_regclass(format('pgmq.%I', 'q_' || lower(set_vt_batch.queue_name collate "C"))) is null then
         return;

@@ -4,6 +4,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod client;
+mod contained;
 pub mod context;
 #[cfg(feature = "dev")]
 pub mod dev;
@@ -16,6 +17,8 @@ pub mod maintenance;
 pub mod migrate;
 pub mod operations;
 mod per_pool;
+#[doc(hidden)]
+pub mod printable;
 pub mod sql;
 pub mod startup;
 pub mod testing;

@@ -38,6 +38,7 @@ mod prune_data_older_than;
 mod queue_names;
 mod races;
 mod realtime;
+mod recordable;
 mod recover_tasks;
 mod register_worker;
 mod release_lost_claims;

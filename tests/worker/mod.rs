@@ -18,6 +18,7 @@ pub(crate) mod probe;
 mod process;
 mod protocol;
 mod recompilation;
+mod recording;
 mod rollout;
 mod secrets;
 mod shared_queue;
@@ -25,6 +26,7 @@ mod shutdown;
 mod shutdown_under_load;
 mod start;
 mod step_queues;
+mod values;
 mod wakeups;
 mod workers;
 

@@ -1,63 +1,236 @@
-//! From a value to JSON that Postgres takes.
+//! From a value to JSON that Postgres takes, and from which the same value is read back.
+
+use std::{cell::Cell, fmt};
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A value can't be stored in a `jsonb` column.
+use super::{
+    place::path_at,
+    watch::{Change, Watched},
+};
+
+/// The most that Postgres can keep in one `jsonb` value, and what a value may take when it is printed.
+pub(crate) const MAX_SIZE: usize = 0x0FFF_FFFF;
+
+/// The deepest value that `serde_json` reads back, as an element of a map step's list.
+const MAX_DEPTH: usize = 126;
+
+/// A value can't be stored in a `jsonb` column, or not so that the same value is read back.
+///
+/// `path` says where in the value the cause lies, such as `packages[3].ratio`; empty for the whole.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// Its `Serialize` implementation failed, or it has map keys that JSON has no form for.
-    #[error("it does not serialise to JSON: {0}")]
-    Serialize(#[source] serde_json::Error),
+    #[error("{}it does not serialise to JSON: {source}", At(path))]
+    Serialize {
+        /// Where.
+        path: String,
+        /// Why.
+        source: serde_json::Error,
+    },
     /// A string in it contains U+0000, which `jsonb` has no form for.
     #[error(
-        "it contains the character U+0000, which Postgres can't store in `jsonb`; remove the character, or encode the \
-         text, for example as base64"
+        "{}it contains the character U+0000, which Postgres can't store in `jsonb`; remove the character, or encode the \
+         text, for example as base64",
+        At(path)
     )]
-    Nul,
+    Nul {
+        /// Where.
+        path: String,
+    },
     /// A string in it contains one half of a surrogate pair without the other: only JSON that was not written by Rust does.
     #[error(
-        "it contains a `\\u` escape that is only one half of a surrogate pair, which no text in Postgres can hold; repair \
-         the JSON where it comes from"
+        "{}it contains a `\\u` escape that is only one half of a surrogate pair, which no text in Postgres can hold; repair \
+         the JSON where it comes from",
+        At(path)
     )]
-    LoneSurrogate,
+    LoneSurrogate {
+        /// Where.
+        path: String,
+    },
+    /// A float in it is NaN or infinite, which JSON has no form for: it would read back as a null.
+    #[error(
+        "{}it is NaN or infinite, which JSON has no form for; use an `Option`, an enum or a text for what is not a number",
+        At(path)
+    )]
+    NotFinite {
+        /// Where.
+        path: String,
+    },
+    /// It has `Some(None)`, `Some(())` or the like in it, which would read back as `None`.
+    #[error(
+        "{}it is `Some` of something that JSON writes as null, as `None` is: it would read back as `None`; use an enum, or a `bool`",
+        At(path)
+    )]
+    SomeOfNothing {
+        /// Where.
+        path: String,
+    },
+    /// It is nested deeper than JSON is read back.
+    #[error(
+        "{}it is nested more than {MAX_DEPTH} levels deep, and could not be read back; store it flat, or encode it as a text",
+        At(path)
+    )]
+    TooDeep {
+        /// Where.
+        path: String,
+    },
+    /// Postgres writes numbers out in full: the value is short, and would be too long to be read back.
+    #[error(
+        "its numbers, written out in full as Postgres does, make it {size} bytes long, which is more than the {MAX_SIZE} that can be read back; \
+         keep large data elsewhere and return where it lies"
+    )]
+    TooLong {
+        /// What it would take.
+        size: usize,
+    },
+}
+
+/// The beginning of a sentence about a part of the value.
+struct At<'p>(&'p str);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            path => write!(f, "at `{path}`: "),
+        }
+    }
 }
 
 pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, EncodeError> {
-    checked(to_raw_value(value))
+    let found = Cell::new(None);
+    let watched = Watched {
+        value,
+        found: &found,
+        is_in_some: false,
+    };
+    match to_raw_value(&watched) {
+        Ok(json) => checked(json),
+        Err(_) => {
+            // Once more, for what stands before the place.
+            let mut before = Vec::new();
+            let error = serde_json::to_writer(&mut before, &watched).err();
+            Err(refused(&before, found.get(), error))
+        }
+    }
 }
 
-fn checked(
-    encoded: Result<Box<RawValue>, serde_json::Error>,
-) -> Result<Box<RawValue>, EncodeError> {
-    let json = encoded.map_err(EncodeError::Serialize)?;
-    check_escapes(json.get())?;
-    Ok(json)
+#[cold]
+fn refused(before: &[u8], change: Option<Change>, error: Option<serde_json::Error>) -> EncodeError {
+    let before = String::from_utf8_lossy(before);
+    let path = path_at(&before, 1, before.len());
+    match (change, error) {
+        (Some(Change::NotFinite), _) => EncodeError::NotFinite { path },
+        (Some(Change::SomeOfNothing), _) => EncodeError::SomeOfNothing { path },
+        (None, Some(source)) => EncodeError::Serialize { path, source },
+        (None, None) => EncodeError::Serialize {
+            path: String::new(),
+            source: serde::ser::Error::custom("it failed once, and not when it was asked again"),
+        },
+    }
 }
 
-/// Refuses the escapes that JSON knows and `jsonb` does not. Postgres would refuse them too, and quote what stands around them.
-fn check_escapes(json: &str) -> Result<(), EncodeError> {
+fn checked(json: Box<RawValue>) -> Result<Box<RawValue>, EncodeError> {
+    let text = json.get();
+    let (at, problem) = match scan(text) {
+        Ok(size) if size <= MAX_SIZE || size == text.len() => return Ok(json),
+        Ok(size) => return Err(EncodeError::TooLong { size }),
+        Err(problem) => problem,
+    };
+    let path = path_at(text, 1 + text[..at].matches('\n').count(), {
+        at - text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    });
+    Err(match problem {
+        Problem::Nul => EncodeError::Nul { path },
+        Problem::LoneSurrogate => EncodeError::LoneSurrogate { path },
+        Problem::TooDeep => EncodeError::TooDeep { path },
+    })
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Problem {
+    Nul,
+    LoneSurrogate,
+    TooDeep,
+}
+
+/// Returns how long the JSON is when its numbers are written out in full, or what `jsonb` and readers refuse, and where.
+fn scan(json: &str) -> Result<usize, (usize, Problem)> {
+    let bytes = json.as_bytes();
+    let (mut at, mut depth, mut size) = (0, 0_usize, bytes.len());
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at = skip_text(json, at + 1)?;
+                continue;
+            }
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err((at, Problem::TooDeep));
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            // No word of JSON has an `e` that digits follow.
+            b'e' | b'E' => size = size.saturating_add(exponent(&bytes[at + 1..])),
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(size)
+}
+
+/// The number behind an `e`, without its sign.
+fn exponent(bytes: &[u8]) -> usize {
+    let digits = bytes
+        .iter()
+        .skip_while(|byte| matches!(byte, b'+' | b'-'))
+        .take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: usize, digit| {
+        number
+            .saturating_mul(10)
+            .saturating_add(usize::from(digit - b'0'))
+    })
+}
+
+/// Returns where the text that begins here ends, or an escape that JSON knows and `jsonb` does not. Postgres would refuse it too, and quote
+/// what stands around it.
+fn skip_text(json: &str, start: usize) -> Result<usize, (usize, Problem)> {
+    let bytes = json.as_bytes();
+    let mut at = start;
     // Where the second half of a pair must stand.
     let mut awaited = None;
-    for (at, _) in json.match_indices("\\u") {
-        let backslashes = json[..at].bytes().rev().take_while(|byte| *byte == b'\\');
-        if backslashes.count() % 2 == 1 {
+    while let Some(&byte) = bytes.get(at) {
+        let is_escape = byte == b'\\';
+        if !is_escape && byte != b'"' {
+            at += 1;
             continue;
         }
-        let digits = json.get(at + 2..at + 6).unwrap_or_default();
-        let is_second = awaited.take().map(|expected| expected == at);
-        match (u16::from_str_radix(digits, 16), is_second) {
-            (Ok(0xDC00..=0xDFFF), Some(true)) => {}
-            (Ok(0xDC00..=0xDFFF), _) | (_, Some(_)) => return Err(EncodeError::LoneSurrogate),
-            (Ok(0), None) => return Err(EncodeError::Nul),
-            (Ok(0xD800..=0xDBFF), None) => awaited = Some(at + 6),
-            _ => {}
+        if is_escape && bytes.get(at + 1) == Some(&b'u') {
+            let digits = json.get(at + 2..at + 6).unwrap_or_default();
+            let is_second = awaited.take().map(|expected| expected == at);
+            match (u16::from_str_radix(digits, 16), is_second) {
+                (Ok(0xDC00..=0xDFFF), Some(true)) => {}
+                (Ok(0xDC00..=0xDFFF), _) | (_, Some(_)) => {
+                    return Err((at, Problem::LoneSurrogate));
+                }
+                (Ok(0), None) => return Err((at, Problem::Nul)),
+                (Ok(0xD800..=0xDBFF), None) => awaited = Some(at + 6),
+                _ => {}
+            }
+            at += 6;
+        } else if is_escape {
+            at += 2;
+        } else {
+            break;
         }
     }
     match awaited {
-        Some(_) => Err(EncodeError::LoneSurrogate),
-        None => Ok(()),
+        Some(_) => Err((at.min(bytes.len()), Problem::LoneSurrogate)),
+        None => Ok(at + 1),
     }
 }
 
@@ -69,11 +242,14 @@ mod tests {
 
     #[test]
     fn nul_is_found_in_values_and_keys() {
-        assert!(matches!(to_json("a\0b"), Err(EncodeError::Nul)));
-        assert!(matches!(to_json(&[("x\\\0", 1)]), Err(EncodeError::Nul)));
+        assert!(matches!(to_json("a\0b"), Err(EncodeError::Nul { .. })));
+        assert!(matches!(
+            to_json(&[("x\\\0", 1)]),
+            Err(EncodeError::Nul { .. })
+        ));
         assert!(matches!(
             to_json(&BTreeMap::from([("\0", 1)])),
-            Err(EncodeError::Nul)
+            Err(EncodeError::Nul { .. })
         ));
     }
 
@@ -105,7 +281,7 @@ mod tests {
         ] {
             let raw = RawValue::from_string(json.to_owned()).expect("JSON");
             let error = to_json(&raw).expect_err(json);
-            assert!(matches!(error, EncodeError::LoneSurrogate), "{json}");
+            assert!(matches!(error, EncodeError::LoneSurrogate { .. }), "{json}");
         }
     }
 
@@ -130,6 +306,111 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "it does not serialise to JSON: key must be a string"
+        );
+    }
+
+    fn refusal<T: Serialize>(value: &T) -> String {
+        to_json(value).expect_err("refused").to_string()
+    }
+
+    fn nested(levels: usize) -> Box<RawValue> {
+        RawValue::from_string(format!("{}{}", "[".repeat(levels), "]".repeat(levels)))
+            .expect("JSON")
+    }
+
+    #[test]
+    fn what_json_has_no_form_for_is_refused_where_it_lies() {
+        #[derive(Serialize)]
+        struct Report {
+            name: &'static str,
+            series: Vec<Option<f64>>,
+            ratio: f32,
+        }
+        let report = |series: &[Option<f64>], ratio| Report {
+            name: "a",
+            series: series.to_vec(),
+            ratio,
+        };
+        assert!(to_json(&report(&[Some(1.5), None], 0.5)).is_ok());
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let text = refusal(&report(&[Some(1.5), None, Some(value)], 0.5));
+            assert!(
+                text.starts_with("at `series[2]`: it is NaN or infinite"),
+                "{text}"
+            );
+        }
+        let text = refusal(&report(&[], f32::NAN));
+        assert!(text.starts_with("at `ratio`: it is NaN"), "{text}");
+        assert!(refusal(&f64::NAN).starts_with("it is NaN"));
+        let key = BTreeMap::from([("rates", BTreeMap::from([("eur", f64::NAN)]))]);
+        assert!(refusal(&key).starts_with("at `rates.eur`: it is NaN"));
+    }
+
+    #[test]
+    fn what_reads_back_as_none_is_refused_where_it_lies() {
+        #[derive(Serialize)]
+        struct Unit;
+        #[derive(Serialize)]
+        struct Newtype(Option<u8>);
+        for text in [
+            refusal(&[Some(Some(1)), None, Some(None)]),
+            refusal(&[None, None, Some(())]),
+            refusal(&[None, None, Some(Unit)]),
+            refusal(&[None, None, Some(Newtype(None))]),
+            refusal(&[None, None, Some(serde_json::Value::Null)]),
+        ] {
+            assert!(
+                text.starts_with("at `[2]`: it is `Some` of something"),
+                "{text}"
+            );
+        }
+        assert!(to_json(&(None::<u8>, (), Unit, Newtype(None), Some([None::<u8>]))).is_ok());
+    }
+
+    #[test]
+    fn what_is_too_deep_to_be_read_back_is_refused_and_its_path_is_short() {
+        assert!(to_json(&nested(MAX_DEPTH)).is_ok());
+        let text = refusal(&nested(MAX_DEPTH + 1));
+        assert!(text.starts_with("at `[0][0]"), "{text}");
+        assert!(
+            text.contains("more than 126 levels deep") && text.len() < 300,
+            "{text}"
+        );
+        let list = format!("[{}]", nested(MAX_DEPTH).get());
+        assert!(serde_json::from_str::<serde_json::Value>(&list).is_ok());
+    }
+
+    #[test]
+    fn numbers_count_as_they_are_written_out() {
+        assert_eq!(
+            scan(r#"["1e9",1e3,-2.5E-20,1.0,true,false]"#).ok(),
+            Some(34 + 23)
+        );
+        let explosive = format!("[{}1]", "1e131071,".repeat(8299));
+        let explosive = RawValue::from_string(explosive).expect("JSON");
+        assert!(refusal(&explosive).contains("more than the 268435455"));
+        assert!(to_json(&[f64::MAX, f64::MIN_POSITIVE]).is_ok());
+    }
+
+    #[test]
+    fn whole_floats_stay_floats_where_jsonb_drops_an_exponent() {
+        for (json, text) in [
+            (to_json(&1e15_f64), "1000000000000000.0"),
+            (to_json(&1e16_f64), "10000000000000000.0"),
+            (to_json(&-1e19_f64), "-10000000000000000000.0"),
+            (to_json(&1e17_f32), "99999998430674944.0"),
+        ] {
+            assert_eq!(json.expect("storable").get(), text);
+        }
+    }
+
+    #[test]
+    fn a_problem_is_found_in_json_of_several_lines() {
+        let json = RawValue::from_string("{\n \"a\": [1,\n \"\\u0000\"]}".to_owned());
+        let text = refusal(&json.expect("JSON"));
+        assert!(
+            text.starts_with("at `a[1]`: it contains the character U+0000"),
+            "{text}"
         );
     }
 }

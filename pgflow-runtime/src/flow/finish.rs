@@ -5,6 +5,7 @@ use std::future::Future;
 use serde_json::value::RawValue;
 
 use super::{BoxFuture, EncodeError, StepError, stored::Codec};
+use crate::contained::contain;
 
 /// The types that can stand for the error of a step.
 #[diagnostic::on_unimplemented(
@@ -50,13 +51,23 @@ where
     R: StepReturn<T, E>,
     E: StepFailure,
 {
-    // Without closures, each of which the compiler would build once for each step.
+    // With no more closures than needed, each of which the compiler builds once for each step.
     match returned.into_result() {
         Err(error) => Err(error.into_step_error()),
-        Ok(output) => match (codec.encode)(&output) {
-            Ok(json) => Ok(json),
-            Err(error) => Err(unstorable(&error)),
-        },
+        Ok(output) => encoded(&mut || (codec.encode)(&output)),
+    }
+}
+
+/// A panic ends here: the output may panic as well when it is dropped, and that of an unwinding thread ends the process.
+fn encoded(
+    encode: &mut dyn FnMut() -> Result<Box<RawValue>, EncodeError>,
+) -> Result<Box<RawValue>, StepError> {
+    match contain(encode) {
+        Ok(Ok(json)) => Ok(json),
+        Ok(Err(error)) => Err(unstorable(&error)),
+        Err(panic) => Err(StepError::from(format!(
+            "the step's output can't be stored: its `Serialize` panicked: {panic}"
+        ))),
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn links<'a>(
 /// `outer: inner: root`, at most 8 KiB, without the character U+0000, which Postgres can't store.
 ///
 /// A link that only repeats the end of what stands there already is left out: many error types print their source.
-pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut message = Bounded::default();
     for link in links(error).filter(|link| !marker::is_marker(*link)) {
         let mut text = Bounded::default();
@@ -37,6 +37,14 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
             break;
         }
     }
+    message.0
+}
+
+/// A text as it is stored: at most 8 KiB, without the character U+0000.
+pub(crate) fn stored_text(text: &str) -> String {
+    let mut message = Bounded::default();
+    // The one error that `Bounded` returns is that it is full; what fits is kept.
+    let _ = message.write_str(text);
     message.0
 }
 

@@ -24,11 +24,14 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod traits;
+mod watch;
 
 pub use decode::DecodeError;
 pub(crate) use decode::decode;
 pub use encode::EncodeError;
+pub(crate) use encode::MAX_SIZE;
 pub use marker::{Permanent, RetryAfter};
+pub(crate) use message::{chain as error_text, stored_text};
 pub use outputs::Outputs;
 #[doc(hidden)]
 pub use queues::AcceptsStep;

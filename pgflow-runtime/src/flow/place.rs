@@ -8,6 +8,9 @@ use std::fmt::Write;
 /// Keys in a path are cut at this length: they come from the data.
 const MAX_KEY: usize = 64;
 
+/// A path is cut at this length: where JSON is nested deeply, it would be most of a message.
+const MAX_PATH: usize = 120;
+
 /// The path of the value at a position, as `serde_json` gives it for an error: it has read so many bytes of that line.
 ///
 /// That is the value that ends there or begins there; with a key read, it is the object. The whole text has an empty path.
@@ -39,7 +42,7 @@ pub(super) fn path_at(json: &str, line: usize, column: usize) -> String {
             }
         }
     }
-    path(&open)
+    shortened(path(&open))
 }
 
 /// `None` when there is no such line; `serde_json` counts from 1, and says 0 when it does not know.
@@ -140,6 +143,16 @@ fn path(open: &[Frame<'_>]) -> String {
     path
 }
 
+/// A path of which both ends are kept, when it is too long for a message.
+fn shortened(path: String) -> String {
+    if path.len() <= MAX_PATH {
+        return path;
+    }
+    let head = path.floor_char_boundary(MAX_PATH / 2 - 1);
+    let tail = path.ceil_char_boundary(path.len() - (MAX_PATH / 2 - 1));
+    format!("{}..{}", &path[..head], &path[tail..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +210,17 @@ mod tests {
     fn a_long_key_is_cut() {
         let path = path_at_mark(&format!(r#"{{"{}":|1}}"#, "é".repeat(100)));
         assert_eq!(path, "é".repeat(MAX_KEY / 2));
+    }
+
+    #[test]
+    fn a_long_path_keeps_both_ends() {
+        let path = path_at_mark(&format!("{}\"é|\"", r#"{"é":[7,"#.repeat(60)));
+        assert!(path.len() <= MAX_PATH, "{path}");
+        assert!(
+            path.starts_with("é[1].é[1]") && path.ends_with("é[1]"),
+            "{path}"
+        );
+        assert_eq!(path.matches("..").count(), 1);
     }
 
     #[test]

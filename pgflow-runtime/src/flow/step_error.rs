@@ -6,6 +6,7 @@ use super::{
     marker::{self, Retry},
     message,
 };
+use crate::contained::contain;
 
 /// Any error, boxed.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
@@ -115,7 +116,8 @@ impl StepError {
 impl<E: Into<BoxError>> From<E> for StepError {
     fn from(error: E) -> Self {
         let cause = error.into();
-        let retry = marker::find(&*cause);
+        // A `source` that panics does so again when the error is printed, and is reported there.
+        let retry = contain(|| marker::find(&*cause)).unwrap_or(Retry::Ordinary);
         Self { cause, retry }
     }
 }

@@ -32,6 +32,11 @@ impl<'a> Task<'a> {
         flow_input: Option<&'a RawValue>,
         ctx: StepContext,
     ) -> Result<Self, StepError> {
+        for json in [Some(input), flow_input].into_iter().flatten() {
+            if let Some(reason) = unreadable(json) {
+                return Err(StepError::permanent(reason));
+            }
+        }
         let dependencies = if step.kind == StepKind::Single && !step.depends_on.is_empty() {
             decode_object(input).map_err(|misfit| Source::Dependencies.unreadable(misfit))?
         } else {
@@ -95,6 +100,17 @@ impl<'a> Task<'a> {
         let json = self.dependencies.get(slug).copied();
         json.ok_or_else(|| Source::Dependency(slug).unreadable(Misfit::absent()))
     }
+}
+
+/// Why the database could not hand the input to a worker: it sends an object with this one key instead.
+fn unreadable(json: &RawValue) -> Option<String> {
+    const KEY: &str = "[pgflow: unreadable]";
+    let start = json.get().strip_prefix("{\"")?;
+    if !start.starts_with(KEY) {
+        return None;
+    }
+    let mut object: BTreeMap<String, String> = serde_json::from_str(json.get()).ok()?;
+    object.remove(KEY).filter(|_| object.is_empty())
 }
 
 /// What a value is read from, in words.
@@ -214,6 +230,24 @@ mod tests {
             assert_eq!(take(task.item(&codec::<u8>()).expect("fits")), 1);
             assert_eq!(take(task.input(&codec::<Vec<u8>>()).expect("fits")), [1, 2]);
         }
+    }
+
+    #[tokio::test]
+    async fn an_input_that_the_database_can_not_hand_out_fails_with_its_reason() {
+        let reason = r#"{"[pgflow: unreadable]": "the outputs are \"too large\""}"#;
+        let (kinds, fine) = ([StepKind::Single, StepKind::Map], raw("{}"));
+        for (kind, input, flow_input) in kinds
+            .into_iter()
+            .flat_map(|kind| [(kind, raw(reason), fine), (kind, fine, raw(reason))])
+        {
+            let step = step(kind, &["parse"]);
+            let error = Task::new(&step, input, Some(flow_input), context()).expect_err("fails");
+            assert!(error.is_permanent());
+            assert_eq!(error.message(), "the outputs are \"too large\"");
+        }
+        let other = raw(r#"{"[pgflow: unreadable]": "x", "parse": 1}"#);
+        let step = step(StepKind::Single, &["parse"]);
+        assert!(Task::new(&step, other, None, context()).is_ok());
     }
 
     #[tokio::test]

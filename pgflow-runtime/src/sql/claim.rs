@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
-use sqlx::{PgExecutor, Row, postgres::PgRow};
+use sqlx::{Connection, PgConnection, PgExecutor, Row, postgres::PgRow};
 use uuid::Uuid;
 
 use super::{CallError, RawJson};
@@ -82,6 +82,22 @@ pub(crate) async fn claim_tasks(
     } else {
         Claim::Unsupported(unsupported)
     })
+}
+
+/// The same where an ordinary claim failed, and would fail again. Tasks whose input can't be read or printed are handed out with the reason in its
+/// place, so that their attempts fail, and no others.
+pub(crate) async fn claim_tasks_carefully(
+    connection: &mut PgConnection,
+    worker_id: Uuid,
+    max_tasks: i32,
+) -> Result<Claim, CallError> {
+    let mut transaction = connection.begin().await?;
+    sqlx::query("select pg_catalog.set_config('pgflow.careful_claims', 'on', true)")
+        .execute(&mut *transaction)
+        .await?;
+    let claim = claim_tasks(&mut *transaction, worker_id, max_tasks).await?;
+    transaction.commit().await?;
+    Ok(claim)
 }
 
 fn claimed(row: &PgRow) -> Result<ClaimedTask, sqlx::Error> {

@@ -1,6 +1,6 @@
 //! What Postgres answers when a call does not succeed.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, io};
 
 use sqlx::{
     error::DatabaseError,
@@ -171,8 +171,10 @@ impl From<sqlx::Error> for CallError {
 /// What to do about a call that did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorClass {
-    /// The connection or the server is at fault: the same call may succeed later.
+    /// The connection or the server is at fault: the same call will succeed later.
     Transient,
+    /// A limit was reached, of time, locks, memory or space: the same call may succeed later, or never.
+    Limit,
     /// The values that were sent are at fault: they will never be accepted.
     Data,
     /// The run or task is not there (any more).
@@ -198,21 +200,49 @@ impl CallError {
                 RefusalCode::UnknownRun | RefusalCode::UnknownTask => ErrorClass::Gone,
                 // Another session holds a message for a moment; nothing was changed.
                 RefusalCode::VisibilityNotSet => ErrorClass::Transient,
+                RefusalCode::InvalidInput | RefusalCode::InvalidArgument => ErrorClass::Data,
                 _ => ErrorClass::Other,
             },
             Self::Database(error) => classify(error),
         }
     }
 
+    /// Whether the same call may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
-        self.class() == ErrorClass::Transient
+        matches!(self.class(), ErrorClass::Transient | ErrorClass::Limit)
+    }
+
+    /// Whether the server did not answer within the time that this process gives a call.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        matches!(self, Self::Database(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut)
+    }
+
+    /// Whether a transient error may come of one of several outputs only: of one that takes long, or on which a foreign trigger notifies.
+    pub(crate) fn may_be_of_one_output(&self) -> bool {
+        let is_about_notifications = match self {
+            Self::Database(sqlx::Error::Database(error)) => is_about_full_notifications(&**error),
+            _ => false,
+        };
+        is_about_notifications || self.is_out_of_time()
+    }
+
+    /// What the database says went wrong, as five characters.
+    pub(crate) fn sqlstate(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.code.sqlstate().into()),
+            Self::Database(error) => error.as_database_error()?.code(),
+        }
     }
 }
 
 fn classify(error: &sqlx::Error) -> ErrorClass {
     match error {
         // The session ended, or never began: the database takes no connections for now, or not from this role. No fault of the call.
-        sqlx::Error::Database(error) if ended_the_session(&**error) => ErrorClass::Transient,
+        sqlx::Error::Database(error)
+            if ended_the_session(&**error) || is_about_full_notifications(&**error) =>
+        {
+            ErrorClass::Transient
+        }
         sqlx::Error::Database(error) => error
             .code()
             .map_or(ErrorClass::Other, |code| classify_sqlstate(&code)),
@@ -233,17 +263,27 @@ fn ended_the_session(error: &dyn DatabaseError) -> bool {
         .is_some_and(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
 
+/// The queue of notifications is full, because some session does not read it: no fault of what the transaction wrote. Messages are translated, so
+/// the file of Postgres' source tells.
+fn is_about_full_notifications(error: &dyn DatabaseError) -> bool {
+    error
+        .try_downcast_ref::<PgDatabaseError>()
+        .is_some_and(|error| error.code() == "54000" && error.file() == Some("async.c"))
+}
+
 fn classify_sqlstate(sqlstate: &str) -> ErrorClass {
     match sqlstate {
-        // Lock not available; a replica that is being promoted.
-        "55P03" | "25006" => ErrorClass::Transient,
-        // A value larger than `jsonb` can hold.
-        "54000" => ErrorClass::Data,
+        // A replica that is being promoted; too many connections.
+        "25006" | "53300" => ErrorClass::Transient,
+        // A lock, or a statement, took longer than the session allows.
+        "55P03" | "57014" => ErrorClass::Limit,
         _ => match sqlstate.get(..2) {
-            // Connection, rollback (deadlock, serialisation), resources, operator intervention, system.
-            Some("08" | "40" | "53" | "57" | "58") => ErrorClass::Transient,
-            // Data: text or JSON that Postgres can't store.
-            Some("22") => ErrorClass::Data,
+            // Connection, rollback (deadlock, serialisation), operator intervention.
+            Some("08" | "40" | "57") => ErrorClass::Transient,
+            // Resources, system.
+            Some("53" | "58") => ErrorClass::Limit,
+            // Text or JSON that Postgres can't store; more than `jsonb` can hold.
+            Some("22" | "54") => ErrorClass::Data,
             _ => ErrorClass::Other,
         },
     }
@@ -324,14 +364,24 @@ pub(crate) mod tests {
             ("40P01", ErrorClass::Transient),
             ("57P01", ErrorClass::Transient),
             ("53300", ErrorClass::Transient),
-            ("55P03", ErrorClass::Transient),
+            ("25006", ErrorClass::Transient),
+            ("55P03", ErrorClass::Limit),
+            ("57014", ErrorClass::Limit),
+            ("53100", ErrorClass::Limit),
+            ("53400", ErrorClass::Limit),
+            ("58030", ErrorClass::Limit),
             ("22P05", ErrorClass::Data),
+            ("22021", ErrorClass::Data),
             ("54000", ErrorClass::Data),
+            ("54001", ErrorClass::Data),
+            ("PF009", ErrorClass::Data),
             ("PF002", ErrorClass::Gone),
             ("PF003", ErrorClass::Gone),
             ("PF008", ErrorClass::Transient),
             ("PF012", ErrorClass::Other),
             ("42501", ErrorClass::Other),
+            ("23514", ErrorClass::Other),
+            ("P0001", ErrorClass::Other),
         ] {
             assert_eq!(sqlstate(code).class(), class, "{code}");
         }

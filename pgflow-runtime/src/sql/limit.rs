@@ -64,7 +64,7 @@ impl Limited {
 
 fn next<T>(limit: Duration, result: &Result<T, CallError>) -> Duration {
     match result {
-        Err(error) if is_out_of_time(error) => (limit * 2).min(LONGEST),
+        Err(error) if error.is_out_of_time() => (limit * 2).min(LONGEST),
         _ => FIRST,
     }
 }
@@ -89,10 +89,6 @@ fn out_of_time(limit: Duration) -> CallError {
         io::ErrorKind::TimedOut,
         format!("the server did not answer within {limit:?}"),
     )))
-}
-
-fn is_out_of_time(error: &CallError) -> bool {
-    matches!(error, CallError::Database(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut)
 }
 
 #[cfg(test)]

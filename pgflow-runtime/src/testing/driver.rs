@@ -125,8 +125,9 @@ impl Driver<'_> {
         let recorder = Recorder::new(Database::new(self.claims.pool), Wakeup::default());
         let since = Instant::now();
         let mut backoff = Backoff::database();
-        while let Err(error) = recorder.record(&mut finished).await {
-            if !error.is_transient() || since.elapsed() >= PATIENCE {
+        let mut refusals = 0;
+        while let Err(error) = recorder.record(&mut finished, &mut refusals).await {
+            if !(error.is_transient() || refusals > 0) || since.elapsed() >= PATIENCE {
                 return Err(self.failed(error));
             }
             sleep(backoff.next_delay()).await;

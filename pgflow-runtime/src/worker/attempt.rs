@@ -1,8 +1,7 @@
 //! Runs one attempt of one task.
 
-use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+use std::time::Duration;
 
-use futures_util::FutureExt;
 use serde_json::value::RawValue;
 use sqlx::PgPool;
 use tokio::time::{Instant, timeout_at};
@@ -11,16 +10,14 @@ use tracing::{Span, info_span};
 
 use super::{Shared, handlers::Handlers};
 use crate::{
+    contained::{Contained, contain, discard},
     context::{Attempt, StepContext},
-    flow::{StepError, Task},
+    flow::{MAX_SIZE, StepError, Task, stored_text},
     sql::{claim::ClaimedTask, complete::AttemptKey, fail::Failure},
 };
 
 /// How long after its timeout an attempt counts as stalled: then the database hands the task to somebody else.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
-
-/// The most that Postgres can keep in one `jsonb` value.
-const MAX_OUTPUT: usize = 0x0FFF_FFFF;
 
 /// An attempt that has ended, to be recorded.
 #[derive(Debug)]
@@ -87,28 +84,34 @@ pub(crate) async fn run_with(
 
     // A handler that is dropped, here or by an aborted shutdown, can't tell what it spawned; its token does.
     let dropped = cancelled.drop_guard();
-    // The block makes sure that the handler's future is also dropped where a panic is caught.
-    let call = async { timeout_at(deadline, call(handlers, step_index, &claimed, ctx)).await };
-    let result = match AssertUnwindSafe(call).catch_unwind().await {
+    let mut call = Contained::new(call(handlers, step_index, &claimed, ctx));
+    let result = match timeout_at(deadline, &mut call).await {
         Ok(Ok(result)) => {
             dropped.disarm();
-            result.and_then(|output| check_size(output, MAX_OUTPUT))
+            result
+                .and_then(|output| check_size(output, MAX_SIZE))
+                .map_err(failure)
         }
-        Ok(Err(_elapsed)) => Err(StepError::from(format!(
-            "the attempt timed out after {} s; raise the step's `timeout`, or do less in one task",
-            claimed.timeout.as_secs()
-        ))),
-        Err(panic) => Err(StepError::from(format!(
-            "the handler panicked: {}",
-            panic_message(&*panic)
-        ))),
+        Ok(Err(panic)) => Err(may_succeed_later(format!("the handler panicked: {panic}"))),
+        Err(_elapsed) => {
+            let mut message = format!(
+                "the attempt timed out after {} s; raise the step's `timeout`, or do less in one task",
+                claimed.timeout.as_secs()
+            );
+            if let Err(panic) = call.end() {
+                message.push_str("; the handler panicked when it was dropped: ");
+                message.push_str(&panic);
+            }
+            Err(may_succeed_later(message))
+        }
     };
+    drop(call);
     Finished {
         key: key(handlers, step_index, &claimed),
         current_until: deadline + STALLED_AFTER,
         max_attempts: claimed.max_attempts,
         span: Span::current(),
-        result: result.map_err(|error| failure(&error)),
+        result,
     }
 }
 
@@ -148,20 +151,28 @@ fn check_size(output: Box<RawValue>, most: usize) -> Result<Box<RawValue>, StepE
     )))
 }
 
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("the panic has no message")
+/// What follows from it is decided by the database, and logged when it is.
+fn failure(error: StepError) -> Failure {
+    let (retry_delay, retryable) = (error.retry_seconds(), !error.is_permanent());
+    let mut message = contain(|| error.message()).unwrap_or_else(|panic| {
+        format!("the handler failed, and its error panicked when it was printed: {panic}")
+    });
+    if let Err(panic) = discard(error) {
+        message.push_str("; the error panicked when it was dropped: ");
+        message.push_str(&panic);
+    }
+    Failure {
+        message: stored_text(&message),
+        retry_delay,
+        retryable,
+    }
 }
 
-/// What follows from it is decided by the database, and logged when it is.
-fn failure(error: &StepError) -> Failure {
+fn may_succeed_later(message: String) -> Failure {
     Failure {
-        message: error.message(),
-        retry_delay: error.retry_seconds(),
-        retryable: !error.is_permanent(),
+        message: stored_text(&message),
+        retry_delay: None,
+        retryable: true,
     }
 }
 

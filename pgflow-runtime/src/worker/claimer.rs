@@ -2,18 +2,24 @@
 
 use std::{error::Error, time::Duration};
 
+use sqlx::PgConnection;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, error, warn};
+use uuid::Uuid;
 
 use super::{
     Shared, WorkerError, executor::Executor, lost_claims::LostClaims, serve::GRACE, wakeup::Sleeper,
 };
-use crate::sql::{
-    CallError, RefusalCode,
-    claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks},
-    error::ErrorClass,
-    limit::Limited,
-    retry::Backoff,
+use crate::{
+    flow::error_text,
+    printable::printable,
+    sql::{
+        CallError, RefusalCode,
+        claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks, claim_tasks_carefully},
+        error::ErrorClass,
+        limit::Limited,
+        retry::Backoff,
+    },
 };
 
 /// Claims and starts tasks until the worker is asked to stop.
@@ -84,8 +90,14 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
 /// A claim in flight is waited for even when the worker is asked to stop: dropping it would leave tasks started that nobody runs.
 async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<Claim, CallError>> {
     let max_tasks = i32::try_from(slots).unwrap_or(i32::MAX);
-    let claim =
-        calls.call(async |connection| claim_tasks(connection, shared.worker_id, max_tasks).await);
+    let claim = calls.call(async |connection| {
+        match claim_tasks(&mut *connection, shared.worker_id, max_tasks).await {
+            Err(error) if may_be_one_tasks_fault(&error) => {
+                carefully(connection, shared.worker_id, max_tasks, error).await
+            }
+            result => result,
+        }
+    });
     let claim = shared
         .stop
         .within(shared.options.shutdown_timeout.max(GRACE), claim)
@@ -96,6 +108,34 @@ async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<
         );
     }
     claim
+}
+
+/// Whether a single message or input may be what a claim fails of: then it would fail each claim, and keep all that come after it.
+fn may_be_one_tasks_fault(error: &CallError) -> bool {
+    error.refusal().is_none()
+        && matches!(
+            error.class(),
+            ErrorClass::Data | ErrorClass::Limit | ErrorClass::Other
+        )
+}
+
+/// First with as many tasks, then with the first alone; when that fails too, its error is the one to know.
+async fn carefully(
+    connection: &mut PgConnection,
+    worker_id: Uuid,
+    max_tasks: i32,
+    error: CallError,
+) -> Result<Claim, CallError> {
+    warn!(
+        error = printable(&error_text(&error)).as_ref(),
+        "a claim failed, it is made again with more care"
+    );
+    match claim_tasks_carefully(connection, worker_id, max_tasks).await {
+        Err(error) if may_be_one_tasks_fault(&error) && max_tasks > 1 => {
+            claim_tasks_carefully(connection, worker_id, 1).await
+        }
+        result => result,
+    }
 }
 
 fn start(shared: &Shared, executor: &mut Executor, tasks: Vec<ClaimedTask>) {

@@ -1,6 +1,6 @@
 //! Records what attempts returned: outputs in batches, failures one by one.
 
-use std::{error::Error, mem, sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use serde_json::value::RawValue;
 use tokio::{
@@ -16,7 +16,11 @@ use super::{
     executor::Busy,
     recorder::{Calls, Recorder},
 };
-use crate::sql::{complete::AttemptKey, error::ErrorClass, retry::Backoff};
+use crate::{
+    flow::error_text,
+    printable::printable,
+    sql::{complete::AttemptKey, error::ErrorClass, retry::Backoff},
+};
 
 const MOST_ITEMS: usize = 100;
 /// Keeps a batch of large outputs far below what one statement can carry.
@@ -142,6 +146,7 @@ impl<C: Calls> Completer<C> {
     }
 
     async fn accept(&mut self, finished: Finished) {
+        self.recorder.accepted();
         match finished.result {
             Ok(json) => {
                 if self.batch.outputs.is_empty() {
@@ -169,6 +174,7 @@ impl<C: Calls> Completer<C> {
         match ended {
             Ok(refused) => {
                 for output in refused {
+                    // Accepted already.
                     self.record_alone(output.into()).await;
                 }
             }
@@ -189,42 +195,54 @@ impl<C: Calls> Completer<C> {
     }
 }
 
-/// Records a batch, however long the database is away. Returns the outputs of one that the database refuses.
+/// Records a batch, however long the database is away. Returns the outputs of one that the database refuses, for whatever reason: it may be
+/// that of a single one, and alone each fares as it deserves.
 async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> Vec<Output> {
     let mut backoff = Backoff::database();
+    let mut was_of_one = false;
     let items: Vec<_> = outputs
         .iter()
         .map(|output| (&output.key, &*output.json))
         .collect();
-    while let Err(error) = recorder.complete(&items).await {
+    while let Err(error) = recorder.complete_batch(&items).await {
+        let may_be_of_one = error.may_be_of_one_output();
         match error.class() {
-            ErrorClass::Transient => {
+            ErrorClass::PoolClosed => {
+                for output in &outputs {
+                    let key = &output.key;
+                    error!(
+                        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
+                        error = printable(&error_text(&error)).as_ref(),
+                        "an output could not be recorded; stall recovery will repeat the task"
+                    );
+                }
+                break;
+            }
+            // A server that does not answer may be away. One that does not answer twice may be at work.
+            ErrorClass::Transient if !(may_be_of_one && was_of_one) => {
                 let delay = backoff.next_delay();
                 warn!(
                     tasks = outputs.len(),
                     ?delay,
-                    error = &error as &dyn Error,
+                    error = printable(&error_text(&error)).as_ref(),
                     "outputs could not be recorded, they are tried again"
                 );
                 sleep(delay).await;
             }
-            ErrorClass::PoolClosed => {
-                error!(
-                    tasks = outputs.len(),
-                    error = &error as &dyn Error,
-                    "outputs could not be recorded; stall recovery will repeat the tasks"
-                );
-                break;
-            }
-            ErrorClass::Data | ErrorClass::Gone | ErrorClass::Other => {
+            ErrorClass::Transient
+            | ErrorClass::Limit
+            | ErrorClass::Data
+            | ErrorClass::Gone
+            | ErrorClass::Other => {
                 warn!(
                     tasks = outputs.len(),
-                    error = &error as &dyn Error,
+                    error = printable(&error_text(&error)).as_ref(),
                     "a batch was refused, its outputs are recorded one by one"
                 );
                 return outputs;
             }
         }
+        was_of_one = may_be_of_one;
     }
     Vec::new()
 }

@@ -32,6 +32,16 @@ pub enum WorkerError {
     /// The pool that was given to the worker was closed. Close it after the worker has stopped.
     #[error("the worker's connection pool was closed; close it after the worker has stopped")]
     PoolClosed(#[source] CallError),
+    /// Handlers had ended, and what they returned could not be recorded: the pool was closed before the worker had stopped, or the database was away
+    /// until the end of the shutdown. The tasks are repeated. Close the pool after the worker has stopped.
+    #[error(
+        "{results} result(s) of handlers that had ended could not be recorded, their tasks will be repeated; close the worker's pool after it has \
+         stopped, or give it a longer `shutdown_timeout`"
+    )]
+    ResultsLost {
+        /// How many.
+        results: usize,
+    },
     /// The process can't listen for SIGTERM and ctrl-c: give `.shutdown_on(..)`.
     #[error("can't listen for signals; use `.shutdown_on(..)` instead")]
     Signals(#[source] std::io::Error),

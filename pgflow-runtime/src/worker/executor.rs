@@ -27,7 +27,11 @@ use super::{
     attempt::{self, Finished},
     pace::Pace,
 };
-use crate::sql::{claim::ClaimedTask, release::Start};
+use crate::{
+    contained,
+    printable::printable,
+    sql::{claim::ClaimedTask, release::Start},
+};
 
 /// How long a free slot waits for others.
 const GATHER: Duration = Duration::from_millis(2);
@@ -139,8 +143,9 @@ impl Executor {
             // Before the result is sent: who receives it must not wait for a handler that has ended.
             drop(busy);
             drop(slot);
-            if finished.send(result).await.is_err() {
+            if let Err(SendError(Finished { key, .. })) = finished.send(result).await {
                 error!(
+                    run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
                     "the attempt's result could not be recorded; stall recovery will repeat the task"
                 );
             }
@@ -242,7 +247,8 @@ fn check(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
-        error!(%error, "an attempt ended without a result; stall recovery will repeat the task");
+        let panic = contained::message(error.into_panic());
+        error!(panic = %printable(&panic), "an attempt ended without a result; stall recovery will repeat the task");
     }
 }
 

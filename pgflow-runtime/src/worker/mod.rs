@@ -31,7 +31,8 @@
 //! # Connections
 //!
 //! A worker uses the pool that it is given, for three calls at a time: a claim, a batch of outputs, and a single result, such as a failure. While outputs
-//! come faster than one call records a hundred of them it makes up to three of those; and rarely one that gives back tasks that it claimed and can't start.
+//! come faster than one call records a hundred of them it makes up to three of those; and rarely one that gives back tasks that it claimed and can't
+//! start, or one that tries a refused result again.
 //! Several workers of one process need that for each. Handlers that use the same pool while they run need one connection each on top of that.
 //!
 //! All workers of a process that share a pool, or clones of it, share one more connection, made with the pool's options and hooks but not taken out
@@ -61,7 +62,21 @@
 //! # Outages
 //!
 //! A worker outlasts a database that is away: claims, results, heartbeats and the connection for notifications are tried again after 100 ms at
-//! first, later after up to 5 s. A result that could not be recorded is not a failed attempt.
+//! first, later after up to 5 s. A result that could not be recorded because the database was away is not a failed attempt.
+//!
+//! # Results that the database refuses
+//!
+//! Outputs are recorded in batches. A batch that the database refuses is recorded item by item, so that one bad
+//! output harms no other. An output that is refused alone fails its attempt, with the reason of the database: at once
+//! when the output can never be stored, and after a few tries when a limit was reached, such as `statement_timeout`,
+//! or a foreign trigger or constraint refused it. As long as the database can't store that failure either, the output
+//! is kept and tried again. A failure whose text the database refuses is stored with that text escaped, or without it.
+//! Nor does it matter what a handler's error, panic, future or output does when it is printed, written or dropped.
+//!
+//! An input that the database can't read or print fails its attempt with the reason, and the tasks behind it go on.
+//!
+//! A worker whose pool is closed while it works loses results: [`WorkerError::ResultsLost`] says how many. Their tasks
+//! are repeated.
 //!
 //! # Shutdown
 //!

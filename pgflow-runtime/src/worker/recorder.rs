@@ -1,6 +1,12 @@
 //! Records results: many outputs in one call, or a single result until it is recorded or has lost its meaning.
 
-use std::{error::Error, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use serde_json::value::RawValue;
 use sqlx::PgPool;
@@ -12,7 +18,8 @@ use tracing::{debug, error, info, warn};
 
 use super::{attempt::Finished, wakeup::Wakeup};
 use crate::{
-    flow::{BoxFuture, StepError},
+    flow::{BoxFuture, error_text, stored_text},
+    printable::printable,
     sql::{
         CallError,
         complete::{AttemptKey, Completed, CompletionOutcome, complete_tasks},
@@ -26,12 +33,26 @@ use crate::{
 /// An output and the attempt that returned it.
 pub(crate) type Output<'a> = (&'a AttemptKey, &'a RawValue);
 
-/// The two calls that a recorder makes.
+/// How often the database may refuse an output, for a reason that could pass, before the attempt fails instead.
+const MOST_REFUSALS: u32 = 4;
+
+/// The same where the server did not answer in time: each further call gets twice as much.
+const MOST_TIMEOUTS: u32 = 6;
+
+/// The calls that a recorder makes.
 pub(crate) trait Calls: Send + Sync + 'static {
     fn complete<'a>(
         &'a self,
         outputs: &'a [Output<'a>],
     ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>>;
+
+    /// The same for an output that was refused before. It may take long, and others do not wait for it.
+    fn complete_again<'a>(
+        &'a self,
+        outputs: &'a [Output<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>> {
+        self.complete(outputs)
+    }
 
     fn fail<'a>(
         &'a self,
@@ -44,6 +65,7 @@ pub(crate) trait Calls: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Database {
     complete: Limited,
+    complete_again: Limited,
     fail: Limited,
 }
 
@@ -51,6 +73,7 @@ impl Database {
     pub(crate) fn new(pool: &PgPool) -> Self {
         Self {
             complete: Limited::new(pool.clone()),
+            complete_again: Limited::new(pool.clone()),
             fail: Limited::new(pool.clone()),
         }
     }
@@ -63,6 +86,16 @@ impl Calls for Database {
     ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>> {
         Box::pin(
             self.complete
+                .call(async |connection| complete_tasks(connection, outputs).await),
+        )
+    }
+
+    fn complete_again<'a>(
+        &'a self,
+        outputs: &'a [Output<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>> {
+        Box::pin(
+            self.complete_again
                 .call(async |connection| complete_tasks(connection, outputs).await),
         )
     }
@@ -85,6 +118,10 @@ pub(crate) struct Recorder<C> {
     wakeup: Wakeup,
     /// Single results take turns, so that a burst of failures does not take the whole pool.
     turn: Semaphore,
+    /// Those that were refused have turns of their own: a call that runs into a time limit keeps nobody else waiting.
+    refused_turn: Semaphore,
+    /// The results that were accepted and are not recorded.
+    unrecorded: AtomicUsize,
 }
 
 impl<C: Calls> Recorder<C> {
@@ -93,14 +130,36 @@ impl<C: Calls> Recorder<C> {
             calls,
             wakeup,
             turn: Semaphore::new(1),
+            refused_turn: Semaphore::new(1),
+            unrecorded: AtomicUsize::new(0),
         })
     }
 
-    /// Records outputs in one call; all or none.
-    pub(crate) async fn complete(&self, outputs: &[Output<'_>]) -> Result<(), CallError> {
+    /// Counts a result that is to be recorded.
+    pub(crate) fn accepted(&self) {
+        self.unrecorded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of results that were accepted, and neither recorded nor found to have lost their meaning.
+    pub(crate) fn unrecorded(&self) -> usize {
+        self.unrecorded.load(Ordering::Relaxed)
+    }
+
+    fn settled(&self, results: usize) {
+        self.unrecorded.fetch_sub(results, Ordering::Relaxed);
+    }
+
+    /// Records a batch of accepted outputs in one call; all or none.
+    pub(crate) async fn complete_batch(&self, outputs: &[Output<'_>]) -> Result<(), CallError> {
         let completed = self.calls.complete(outputs).await?;
+        self.completed(outputs, &completed);
+        self.settled(outputs.len());
+        Ok(())
+    }
+
+    fn completed(&self, outputs: &[Output<'_>], completed: &[Completed]) {
         debug!(tasks = outputs.len(), "outputs recorded");
-        for item in &completed {
+        for item in completed {
             let Some((key, _)) = outputs.get(item.item) else {
                 error!(
                     item = item.item,
@@ -111,8 +170,8 @@ impl<C: Calls> Recorder<C> {
             match item.outcome {
                 CompletionOutcome::Completed => {}
                 CompletionOutcome::Failed => error!(
-                    run_id = %key.run_id, step = key.step_slug,
-                    "the output is not the list that a map step needs, the run has failed"
+                    run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
+                    "the output is not one that the run can go on with, the run has failed: its error says why"
                 ),
                 CompletionOutcome::Stale => stale(key),
             }
@@ -120,12 +179,11 @@ impl<C: Calls> Recorder<C> {
         if completed.iter().any(|item| item.made_ready) {
             self.wakeup.wake_for_ready();
         }
-        Ok(())
     }
 
     /// Records a failed attempt, and logs what the database made of it.
     async fn fail(&self, finished: &Finished, failure: &Failure) -> Result<(), CallError> {
-        let aftermath = self.calls.fail(&finished.key, failure).await?;
+        let aftermath = self.fail_in_some_words(&finished.key, failure).await?;
         if aftermath == Aftermath::Failed {
             // Steps that go on without this one may be ready now.
             self.wakeup.wake_for_ready();
@@ -136,31 +194,69 @@ impl<C: Calls> Recorder<C> {
         Ok(())
     }
 
-    /// Records one result alone, and does not rest before it is recorded or nobody waits for it any more.
+    /// Some failure can always be stored, though not each text: the database's encoding, or a constraint, may refuse it.
+    async fn fail_in_some_words(
+        &self,
+        key: &AttemptKey,
+        failure: &Failure,
+    ) -> Result<Aftermath, CallError> {
+        let error = match self.calls.fail(key, failure).await {
+            Err(error) if matches!(error.class(), ErrorClass::Data | ErrorClass::Other) => error,
+            result => return result,
+        };
+        let in_other_words = |message| Failure {
+            message,
+            ..failure.clone()
+        };
+        let escaped = in_other_words(in_ascii(&failure.message));
+        match self.calls.fail(key, &escaped).await {
+            Err(error) if matches!(error.class(), ErrorClass::Data | ErrorClass::Other) => {}
+            result => return result,
+        }
+        let wordless = in_other_words(format!(
+            "the attempt failed; the database refuses the text that says why ({})",
+            error.sqlstate().map_or_else(
+                || "no SQLSTATE".to_owned(),
+                |code| format!("SQLSTATE {code}")
+            )
+        ));
+        self.calls.fail(key, &wordless).await
+    }
+
+    /// Records one accepted result alone, and does not rest before it is recorded or nobody waits for it any more.
     pub(crate) async fn insist(&self, mut finished: Finished) {
         let mut backoff = Backoff::database();
+        let mut refusals = 0;
         loop {
-            let Err(error) = self.record(&mut finished).await else {
-                return;
+            let Err(error) = self.record(&mut finished, &mut refusals).await else {
+                return self.settled(1);
             };
             let key = &finished.key;
             match error.class() {
                 ErrorClass::Gone => {
                     info!(
-                        run_id = %key.run_id, step = key.step_slug, %error, failure = failure_of(&finished),
+                        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
+                        error = printable(&error_text(&error)).as_ref(), failure = failure_of(&finished).as_deref(),
                         "the task is gone, its result is dropped"
                     );
-                    return;
+                    return self.settled(1);
                 }
-                ErrorClass::PoolClosed | ErrorClass::Data => return give_up(&finished, &error),
+                ErrorClass::PoolClosed => return give_up(&finished, &error),
                 // By then the task was given to another attempt, and this one's result would be ignored.
-                ErrorClass::Other if Instant::now() >= finished.current_until => {
-                    return give_up(&finished, &error);
+                ErrorClass::Other | ErrorClass::Data
+                    if Instant::now() >= finished.current_until =>
+                {
+                    give_up(&finished, &error);
+                    return self.settled(1);
                 }
-                ErrorClass::Transient | ErrorClass::Other => {
+                ErrorClass::Transient
+                | ErrorClass::Limit
+                | ErrorClass::Other
+                | ErrorClass::Data => {
                     let delay = backoff.next_delay();
                     warn!(
-                        run_id = %key.run_id, step = key.step_slug, ?delay, error = &error as &dyn Error, failure = failure_of(&finished),
+                        run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt, ?delay,
+                        error = printable(&error_text(&error)).as_ref(), failure = failure_of(&finished).as_deref(),
                         "a result could not be recorded, it is tried again"
                     );
                     sleep(delay).await;
@@ -169,66 +265,130 @@ impl<C: Calls> Recorder<C> {
         }
     }
 
-    /// Records one result alone, without trying again. An output that can't be stored becomes the failure that is recorded instead.
-    pub(crate) async fn record(&self, finished: &mut Finished) -> Result<(), CallError> {
-        let error = match self.try_alone(finished).await {
-            // The handler succeeded, but what it returned can't be stored, now or later.
-            Err(error) if error.class() == ErrorClass::Data && finished.result.is_ok() => error,
-            result => return result,
+    /// Records one result alone, trying once. An output that the database refuses, at once for good or again and again (`refusals`), becomes the
+    /// failure that is recorded instead.
+    pub(crate) async fn record(
+        &self,
+        finished: &mut Finished,
+        refusals: &mut u32,
+    ) -> Result<(), CallError> {
+        let turn = if *refusals == 0 {
+            &self.turn
+        } else {
+            &self.refused_turn
         };
-        finished.result = Err(unstorable(error));
-        self.try_alone(finished).await
-    }
-
-    async fn try_alone(&self, finished: &Finished) -> Result<(), CallError> {
         // The semaphore is never closed, so this is a permit.
-        let _turn = self.turn.acquire().await;
-        match &finished.result {
-            Ok(output) => self.complete(&[(&finished.key, output)]).await,
-            Err(failure) => self.fail(finished, failure).await,
+        let _turn = turn.acquire().await;
+        let output = match &finished.result {
+            Ok(output) => output,
+            Err(failure) => {
+                let failed = self.fail(finished, failure).await;
+                *refusals += u32::from(failed.is_err());
+                return failed;
+            }
+        };
+        let outputs = [(&finished.key, &**output)];
+        let completed = if *refusals == 0 {
+            self.calls.complete(&outputs).await
+        } else {
+            self.calls.complete_again(&outputs).await
+        };
+        let error = match completed {
+            Ok(completed) => {
+                self.completed(&outputs, &completed);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let (is_final, most) = match error.class() {
+            ErrorClass::Data => (true, 0),
+            ErrorClass::Limit | ErrorClass::Other => (false, MOST_REFUSALS),
+            ErrorClass::Transient if error.is_out_of_time() => (false, MOST_TIMEOUTS),
+            ErrorClass::Transient | ErrorClass::Gone | ErrorClass::PoolClosed => return Err(error),
+        };
+        *refusals += 1;
+        if *refusals < most {
+            return Err(error);
+        }
+        // The handler succeeded, but what it returned can't be stored. A database that can't store the failure either is the one at fault, and
+        // the output stays.
+        let failure = unstorable(&error, is_final);
+        if is_final {
+            finished.result = Err(failure.clone());
+            return self.fail(finished, &failure).await;
+        }
+        self.fail(finished, &failure).await?;
+        finished.result = Err(failure);
+        Ok(())
+    }
+}
+
+fn unstorable(error: &CallError, is_final: bool) -> Failure {
+    Failure {
+        message: stored_text(&format!(
+            "the step's output can't be stored: {}",
+            error_text(error)
+        )),
+        retry_delay: None,
+        retryable: !is_final,
+    }
+}
+
+/// The text with each character escaped that some encoding of a database may lack.
+fn in_ascii(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            escaped.push(character);
+        } else {
+            escaped.extend(character.escape_unicode());
         }
     }
+    stored_text(&escaped)
 }
 
-fn unstorable(error: CallError) -> Failure {
-    Failure {
-        message: format!(
-            "the step's output can't be stored: {}",
-            StepError::from(error).message()
-        ),
-        retry_delay: None,
-        retryable: false,
-    }
-}
-
-/// In the span of the attempt.
+/// In the span of the attempt. The fields are those of the event too: a filter that takes warnings only has no spans.
 fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
-    let (error, max_attempts) = (&failure.message, finished.max_attempts);
+    let Finished {
+        key, max_attempts, ..
+    } = finished;
+    let error = printable(&failure.message);
+    macro_rules! log {
+        ($level:ident, $($rest:tt)+) => {
+            $level!(
+                run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt, max_attempts, %error,
+                $($rest)+
+            )
+        };
+    }
     match aftermath {
         Aftermath::Retried(retry_delay) => {
-            warn!(%error, max_attempts, ?retry_delay, "attempt failed, another one follows");
+            log!(warn, ?retry_delay, "attempt failed, another one follows");
         }
         Aftermath::Failed if !failure.retryable => {
-            error!(%error, max_attempts, "attempt failed, and no other follows: its error is permanent");
+            log!(
+                error,
+                "attempt failed, and no other follows: its error is permanent"
+            );
         }
-        Aftermath::Failed if finished.key.attempt >= max_attempts => {
-            error!(%error, max_attempts, "attempt failed, it was the last one");
+        Aftermath::Failed if key.attempt >= *max_attempts => {
+            log!(error, "attempt failed, it was the last one");
         }
-        Aftermath::Failed => error!(
-            %error, max_attempts,
+        Aftermath::Failed => log!(
+            error,
             "attempt failed, and no other follows: the task may have fewer now, or its message is gone"
         ),
-        Aftermath::Stale => info!(
-            %error,
+        Aftermath::Stale => log!(
+            info,
             "attempt failed, and is no longer the current one, or its run has ended: that it failed is ignored"
         ),
     }
 }
 
 /// What a handler failed with, where that could not be recorded: nothing else tells.
-fn failure_of(finished: &Finished) -> Option<&str> {
+fn failure_of(finished: &Finished) -> Option<Cow<'_, str>> {
     let failure = finished.result.as_ref().err()?;
-    Some(&failure.message)
+    Some(printable(&failure.message))
 }
 
 fn stale(key: &AttemptKey) {
@@ -242,7 +402,7 @@ fn give_up(finished: &Finished, error: &CallError) {
     let key = &finished.key;
     error!(
         run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
-        error = error as &dyn Error, failure = failure_of(finished),
+        error = printable(&error_text(error)).as_ref(), failure = failure_of(finished).as_deref(),
         "a result could not be recorded; stall recovery will repeat the task"
     );
 }

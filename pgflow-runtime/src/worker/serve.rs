@@ -60,7 +60,7 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     let returner = spawn(returner::run(Arc::clone(&shared), inbox));
     let busy = Busy::default();
     let recorder = Recorder::new(Database::new(&shared.pool), shared.wakeup.clone());
-    let completer = spawn(Completer::new(recorder, receiver, busy.clone()).run());
+    let completer = spawn(Completer::new(Arc::clone(&recorder), receiver, busy.clone()).run());
     // Before the first claim: what becomes ready after that is announced.
     let attendance = hub::attend(&shared);
 
@@ -82,7 +82,14 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     // Before the row says so: a worker that has stopped must not be found missing.
     drop(attendance);
     mark_stopped(&shared).await;
-    let result = shared.stop.result();
+    let result = match (recorder.unrecorded(), shared.stop.result()) {
+        (0, result) => result,
+        // Says more than that the pool was closed.
+        (results, Ok(()) | Err(WorkerError::PoolClosed(_))) => {
+            Err(WorkerError::ResultsLost { results })
+        }
+        (_, result) => result,
+    };
     info!(ok = result.is_ok(), "worker stopped");
     result
 }

@@ -190,7 +190,8 @@ async fn outputs_that_are_together_too_large_for_one_object_are_told_to_the_hand
     for task in &claimed[..2] {
         assert_eq!(
             task.input,
-            json!("the outputs of the dependencies are together larger than a JSON value can be")
+            json!({"[pgflow: unreadable]": "the outputs of the dependencies are together larger than a JSON value can be (256 MB); \
+                return less, or keep large data elsewhere and return where it lies"})
         );
     }
     assert_eq!(fail(&db.pool, &claimed[0], "no").await, "failed");

@@ -54,7 +54,18 @@ async fn panics_are_caught_wherever_they_happen() {
         }
     }
 
-    let acts: [(Act, &str); 4] = [
+    struct BadPayload;
+    impl Drop for BadPayload {
+        fn drop(&mut self) {
+            panic!("the payload's own words");
+        }
+    }
+
+    let acts: [(Act, &str); 5] = [
+        (
+            |_| Box::pin(async { std::panic::panic_any(BadPayload) }),
+            "the panic has no message",
+        ),
         (
             |_| panic!("before the first await"),
             "before the first await",
@@ -71,7 +82,7 @@ async fn panics_are_caught_wherever_they_happen() {
             |_| {
                 Box::pin(async {
                     let _guard = PanicsWhenDropped;
-                    std::future::pending().await
+                    Ok(output())
                 })
             },
             "while dropping",
@@ -82,6 +93,181 @@ async fn panics_are_caught_wherever_they_happen() {
         assert_eq!(failure.message, format!("the handler panicked: {message}"));
         assert!(failure.retryable);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_panics_when_it_is_dropped_has_timed_out_all_the_same() {
+    let failure = failure(Some(|_| {
+        Box::pin(async {
+            let _odd = Odd {
+                drops: true,
+                ..Odd::default()
+            };
+            std::future::pending().await
+        })
+    }))
+    .await;
+    let message = failure.message;
+    assert!(
+        message.starts_with("the attempt timed out after 60 s;"),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("the handler panicked when it was dropped: on drop"),
+        "{message}"
+    );
+}
+
+/// An error that panics where it is told to.
+#[derive(Debug, Default)]
+struct Odd {
+    prints: bool,
+    sources: bool,
+    drops: bool,
+}
+
+impl std::fmt::Display for Odd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        assert!(!self.prints, "on print");
+        f.write_str("odd")
+    }
+}
+
+impl std::error::Error for Odd {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        assert!(!self.sources, "on source");
+        None
+    }
+}
+
+impl Drop for Odd {
+    fn drop(&mut self) {
+        assert!(!self.drops, "on drop");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_an_error_does_its_attempt_fails_with_a_true_reason() {
+    let acts: [(Act, &str); 5] = [
+        (
+            |_| {
+                Box::pin(async {
+                    Err(Odd {
+                        prints: true,
+                        ..Odd::default()
+                    }
+                    .into())
+                })
+            },
+            "the handler failed, and its error panicked when it was printed: on print",
+        ),
+        (
+            |_| {
+                Box::pin(async {
+                    Err(Odd {
+                        sources: true,
+                        ..Odd::default()
+                    }
+                    .into())
+                })
+            },
+            "the handler failed, and its error panicked when it was printed: on source",
+        ),
+        (
+            |_| {
+                Box::pin(async {
+                    Err(Odd {
+                        drops: true,
+                        ..Odd::default()
+                    }
+                    .into())
+                })
+            },
+            "odd; the error panicked when it was dropped: on drop",
+        ),
+        (
+            |_| {
+                Box::pin(async {
+                    Err(Odd {
+                        prints: true,
+                        sources: true,
+                        drops: true,
+                    }
+                    .into())
+                })
+            },
+            "the handler failed, and its error panicked when it was printed: on source; \
+             the error panicked when it was dropped: on drop",
+        ),
+        (
+            |_| {
+                Box::pin(async {
+                    Err(anyhow::Error::new(Odd {
+                        prints: true,
+                        ..Odd::default()
+                    })
+                    .into())
+                })
+            },
+            "the handler failed, and its error panicked when it was printed: on print",
+        ),
+    ];
+    for (act, message) in acts {
+        let failure = failure(Some(act)).await;
+        assert_eq!(failure.message, message);
+        assert!(failure.retryable);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_does_not_print_still_says_how_to_go_on() {
+    let never = failure(Some(|_| {
+        Box::pin(async {
+            Err(StepError::permanent(Odd {
+                prints: true,
+                ..Odd::default()
+            }))
+        })
+    }))
+    .await;
+    assert!(!never.retryable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_calls_itself_its_source_ends() {
+    #[derive(Debug)]
+    struct Endless;
+    impl std::fmt::Display for Endless {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(&"x".repeat(9000))
+        }
+    }
+    impl std::error::Error for Endless {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(self)
+        }
+    }
+    let failure = failure(Some(|_| Box::pin(async { Err(Endless.into()) }))).await;
+    assert_eq!(failure.message.len(), 8192);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_is_dropped_panics_nowhere() {
+    let shared = shared(
+        Some(|_| {
+            Box::pin(async {
+                let _odd = Odd {
+                    drops: true,
+                    ..Odd::default()
+                };
+                std::future::pending().await
+            })
+        }),
+        1,
+    );
+    let mut attempt = Box::pin(run(&shared, 0, claimed(1)));
+    assert!(futures_util::poll!(&mut attempt).is_pending());
+    drop(attempt);
 }
 
 #[tokio::test(start_paused = true)]

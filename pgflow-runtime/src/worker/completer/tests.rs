@@ -20,7 +20,7 @@ use crate::{
 };
 
 type Answer = Result<bool, CallError>;
-/// Answers the nth call, which is about these tasks: whether it made others ready.
+/// Answers the nth call, which completes these tasks, or fails one when there are none: whether it made others ready.
 type Script = dyn Fn(usize, &[i32]) -> Answer + Send + Sync;
 
 #[derive(Debug, PartialEq)]
@@ -34,6 +34,8 @@ enum Call {
 /// A database that remembers what it was asked, and answers as the test says.
 struct Fake {
     calls: Mutex<Vec<(Duration, Call)>>,
+    /// What the failures said.
+    messages: Mutex<Vec<String>>,
     answer: Box<Script>,
     takes: Duration,
     started: Instant,
@@ -73,8 +75,9 @@ impl recorder::Calls for Arc<Fake> {
     ) -> BoxFuture<'a, Result<Aftermath, CallError>> {
         Box::pin(async move {
             let nth = self.remember(Call::Fail(key.task_index, failure.retryable));
+            self.messages.lock().unwrap().push(failure.message.clone());
             sleep(self.takes).await;
-            (self.answer)(nth, &[key.task_index])?;
+            (self.answer)(nth, &[])?;
             Ok(if failure.retryable {
                 Aftermath::Retried(Duration::from_secs(5))
             } else {
@@ -89,6 +92,7 @@ struct Bench {
     busy: Busy,
     wakeup: Wakeup,
     sender: mpsc::Sender<Finished>,
+    recorder: Arc<Recorder<Arc<Fake>>>,
     running: tokio::task::JoinHandle<()>,
 }
 
@@ -103,6 +107,7 @@ impl Bench {
     ) -> Self {
         let fake = Arc::new(Fake {
             calls: Mutex::default(),
+            messages: Mutex::default(),
             answer: Box::new(answer),
             takes,
             started: Instant::now(),
@@ -111,12 +116,13 @@ impl Bench {
         let busy = Busy::default();
         let wakeup = Wakeup::default();
         let recorder = Recorder::new(Arc::clone(&fake), wakeup.clone());
-        let completer = Completer::new(recorder, receiver, busy.clone());
+        let completer = Completer::new(Arc::clone(&recorder), receiver, busy.clone());
         Self {
             fake,
             busy,
             wakeup,
             sender,
+            recorder,
             running: tokio::spawn(completer.run()),
         }
     }
@@ -142,8 +148,12 @@ impl Bench {
     }
 
     fn failure(&self, task_index: i32) {
+        self.failure_that_says(task_index, "down");
+    }
+
+    fn failure_that_says(&self, task_index: i32, message: &str) {
         let failure = Failure {
-            message: "down".to_owned(),
+            message: message.to_owned(),
             retry_delay: None,
             retryable: true,
         };
@@ -337,8 +347,129 @@ async fn the_result_of_a_task_that_is_gone_is_dropped() {
     );
 }
 
+/// The calls about this task alone.
+fn alone(calls: &[Call], task: i32) -> Vec<&Call> {
+    let is_about = |call: &&Call| match call {
+        Call::Complete(tasks) => *tasks == [task],
+        Call::Fail(failed, _) => *failed == task,
+    };
+    calls.iter().filter(is_about).collect()
+}
+
 #[tokio::test(start_paused = true)]
-async fn an_error_of_unknown_origin_is_retried_while_the_attempt_is_current() {
+async fn an_output_that_is_refused_again_and_again_fails_its_attempt_and_no_other() {
+    // A statement's time, a lock's, temporary files, space, a foreign trigger, a constraint.
+    for code in ["57014", "55P03", "53400", "53100", "P0001", "23514"] {
+        let bench = Bench::new(move |_, tasks| {
+            if tasks.contains(&1) {
+                Err(sqlstate(code))
+            } else {
+                Ok(false)
+            }
+        });
+        for task in 0..3 {
+            bench.output(task);
+        }
+        let fake = Arc::clone(&bench.fake);
+        let recorder = Arc::clone(&bench.recorder);
+        let timed = bench.end().await;
+        assert!(timed.iter().all(|(at, _)| at.as_secs() < 2), "{timed:?}");
+        let calls = calls(timed);
+        for innocent in [0, 2] {
+            assert_eq!(alone(&calls, innocent), [&Call::Complete(vec![innocent])]);
+        }
+        let refused = Call::Complete(vec![1]);
+        let culprit = [&refused, &refused, &refused, &refused, &Call::Fail(1, true)];
+        assert_eq!(alone(&calls, 1), culprit, "{code}");
+        let messages = fake.messages.lock().unwrap();
+        assert!(
+            messages[0].starts_with("the step's output can't be stored: the database call failed"),
+            "{messages:?}"
+        );
+        assert!(messages[0].contains(code), "{messages:?}");
+        assert_eq!(recorder.unrecorded(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_output_is_kept_while_the_database_stores_no_failure_either() {
+    let bench = Bench::new(|nth, _| {
+        if nth <= 20 {
+            Err(sqlstate("53100"))
+        } else {
+            Ok(false)
+        }
+    });
+    bench.output(0);
+    let calls = calls(bench.end().await);
+    assert_eq!(calls.last(), Some(&Call::Complete(vec![0])));
+    assert!(calls.contains(&Call::Fail(0, true)), "{calls:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_output_that_takes_long_keeps_no_other_result_waiting() {
+    let bench = Bench::slow(Duration::from_secs(10), |_, tasks| {
+        if tasks.contains(&0) {
+            Err(sqlstate("57014"))
+        } else {
+            Ok(false)
+        }
+    });
+    bench.output(0);
+    sleep(Duration::from_secs(25)).await;
+    // The batch and the first call alone are over, the second one runs.
+    bench.failure(1);
+    let timed = bench.end().await;
+    let failed = timed.iter().find(|(_, call)| *call == Call::Fail(1, true));
+    assert_eq!(failed.expect("recorded").0, Duration::from_secs(25));
+}
+
+#[tokio::test(start_paused = true)]
+async fn outputs_that_take_too_long_together_are_recorded_one_by_one() {
+    let bench = Bench::new(|_, tasks| {
+        if tasks.contains(&1) {
+            Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()).into())
+        } else {
+            Ok(false)
+        }
+    });
+    bench.output(0);
+    bench.output(1);
+    let calls = calls(bench.end().await);
+    let both = Call::Complete(vec![0, 1]);
+    assert_eq!(calls.iter().filter(|call| **call == both).count(), 2);
+    assert_eq!(alone(&calls, 0), [&Call::Complete(vec![0])]);
+    assert_eq!(alone(&calls, 1).last(), Some(&&Call::Fail(1, true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_whose_text_is_refused_is_recorded_in_other_words() {
+    for (refusals, words) in [
+        (1, r"the API said \u{1f600}"),
+        (
+            2,
+            "the attempt failed; the database refuses the text that says why (SQLSTATE 22P05)",
+        ),
+    ] {
+        let bench = Bench::new(move |nth, _| {
+            if nth <= refusals {
+                Err(sqlstate("22P05"))
+            } else {
+                Ok(false)
+            }
+        });
+        bench.failure_that_says(0, "the API said 😀");
+        let fake = Arc::clone(&bench.fake);
+        let timed = bench.end().await;
+        assert_eq!(timed[refusals], (Duration::ZERO, Call::Fail(0, true)));
+        let messages = fake.messages.lock().unwrap();
+        assert_eq!(messages.last().map(String::as_str), Some(words));
+        assert!(messages.iter().skip(1).all(|message| message.is_ascii()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_words_record_is_given_up_when_the_attempt_is_no_longer_current() {
     let bench = Bench::new(|_, _| Err(sqlstate("42501")));
     bench.output(0);
     let timed = bench.end().await;
@@ -347,11 +478,17 @@ async fn an_error_of_unknown_origin_is_retried_while_the_attempt_is_current() {
         last >= Duration::from_secs(90) && last < Duration::from_secs(97),
         "{last:?}"
     );
-    assert!(
-        timed
-            .iter()
-            .all(|(_, call)| *call == Call::Complete(vec![0]))
-    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_that_a_closed_pool_loses_are_counted() {
+    let bench = Bench::new(|_, _| Err(CallError::Database(sqlx::Error::PoolClosed)));
+    bench.output(0);
+    bench.output(1);
+    bench.failure(2);
+    let recorder = Arc::clone(&bench.recorder);
+    bench.end().await;
+    assert_eq!(recorder.unrecorded(), 3);
 }
 
 #[tokio::test(start_paused = true)]
