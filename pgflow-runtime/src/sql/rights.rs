@@ -16,7 +16,7 @@ const TABLES: [&str; 4] = [
 const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
-const FUNCTIONS: [&str; 12] = [
+const FUNCTIONS: [&str; 14] = [
     "claim_tasks",
     "complete_tasks",
     "ensure_flow_compiled",
@@ -26,7 +26,9 @@ const FUNCTIONS: [&str; 12] = [
     "mark_worker_stopped",
     "register_worker",
     "release_tasks",
+    "report_overdue_attempts",
     "requeue_stalled_tasks",
+    "set_worker_process",
     "track_worker_function",
     "worker_heartbeats",
 ];

@@ -21,12 +21,18 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
     let pace = executor.pace();
     let mut sleeper = Sleeper::new(&shared.wakeup, shared.options.poll_interval);
     while let Some(slots) = shared.stop.unless_requested(executor.room()).await {
+        // A worker that others may take for dead claims nothing.
+        let may_run = shared.attempts.lease_holds();
+        if shared.stop.unless_requested(may_run).await.is_none() {
+            return;
+        }
         sleeper.forget();
         let called = Instant::now();
         let Some(claim) = claim(shared, &calls, slots).await else {
             return;
         };
         pace.claim_took(called.elapsed());
+        shared.vitals.claimed(claim.is_ok());
         let pause = match claim {
             Ok(Claim::Tasks(tasks)) => {
                 backoff.reset();

@@ -124,7 +124,8 @@ impl Executor {
         let finished = self.finished.clone();
         let returned = self.returned.clone();
         let run = async move {
-            let Some(slot) = slot(&shared, turn, &pace).await else {
+            let slot = slot(&shared, turn, &pace).await;
+            let Some(slot) = slot.filter(|_| !shared.attempts.is_lease_over()) else {
                 give_back(&returned, task);
                 return;
             };
