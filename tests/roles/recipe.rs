@@ -127,7 +127,9 @@ async fn a_role_without_rights_is_told_all_that_it_lacks() {
   execute on function pgflow.mark_worker_stopped
   execute on function pgflow.register_worker
   execute on function pgflow.release_tasks
+  execute on function pgflow.report_overdue_attempts
   execute on function pgflow.requeue_stalled_tasks
+  execute on function pgflow.set_worker_process
   execute on function pgflow.track_worker_function
   execute on function pgflow.worker_heartbeats
 make it a member of a role that has them, such as pgflow_worker of docs/roles.md, \

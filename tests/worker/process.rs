@@ -1,10 +1,11 @@
 //! Workers in a process of their own: this test program again, running `worker_process`.
 
-use std::{env, process::Stdio, time::Duration};
+use std::{
+    env, os::unix::process::ExitStatusExt, process::ExitStatus, process::Stdio, time::Duration,
+};
 
 use pgflow::client::Client;
 use pgflow::prelude::*;
-use pgflow::worker::WorkerError;
 use sqlx::PgPool;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -59,6 +60,31 @@ mod deaf {
     }
 }
 
+/// A step that blocks a thread of its own for long, or the one that everything else runs on.
+mod blocking {
+    use super::*;
+
+    pub(super) struct Blocking;
+
+    #[flow(input = bool)]
+    impl Blocking {
+        #[step]
+        async fn block(input: bool) -> StepResult<()> {
+            let block = || {
+                println!("\nruns");
+                std::thread::sleep(NEVER);
+            };
+            if input {
+                tokio::task::spawn_blocking(block).await?;
+            } else {
+                block();
+            }
+            Ok(())
+        }
+    }
+}
+
+use blocking::Blocking;
 use deaf::Deaf;
 use relay::{Relay, Step};
 
@@ -72,14 +98,20 @@ async fn worker_process() {
     let ended = if work == "relay" {
         let worker = StepWorker::<Relay>::new(Step::Second).poll_interval(NEVER);
         worker.run(&pool).await
+    } else if work == "blocking" {
+        let worker = FlowWorker::<Blocking>::new().shutdown_timeout(Duration::ZERO);
+        worker.run(&pool).await
     } else {
         let worker = FlowWorker::<Deaf>::new().shutdown_timeout(NEVER);
         worker.run(&pool).await
     };
     match ended {
         Ok(()) => println!("\nended"),
-        Err(WorkerError::Interrupted) => println!("\ninterrupted"),
         Err(error) => println!("\nfailed: {error}"),
+    }
+    if work == "relay" {
+        // As a program does that cleans up.
+        std::thread::sleep(NEVER);
     }
 }
 
@@ -127,14 +159,22 @@ impl Process {
     }
 
     async fn terminate(&self) {
+        self.signal("TERM").await;
+    }
+
+    async fn signal(&self, name: &str) {
         let pid = self.id().to_string();
-        let kill = Command::new("kill").args(["-TERM", &pid]).status();
+        let kill = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(kill.await.unwrap().success());
+    }
+
+    async fn ends(&mut self) -> ExitStatus {
+        in_time(self.child.wait()).await.unwrap()
     }
 }
 
 #[tokio::test]
-async fn processes_wake_each_other() {
+async fn processes_wake_each_other_and_end_by_a_signal_when_their_workers_have_ended() {
     let database = TestDb::new().await;
     let workers = Workers::new(&database.pool)
         .add(StepWorker::<Relay>::new(Step::First).poll_interval(NEVER))
@@ -152,6 +192,9 @@ async fn processes_wake_each_other() {
     }
     process.terminate().await;
     process.says("ended").await;
+    // No worker runs any more: the signal does what it does by default.
+    process.terminate().await;
+    assert_eq!(process.ends().await.signal(), Some(15));
     workers.stop().await.unwrap();
     until_workers(&database.pool, 0).await;
     assert_invariants(&database.pool).await;
@@ -168,8 +211,44 @@ async fn a_second_signal_ends_the_process_at_once() {
     process.terminate().await;
     process.says("told to stop").await;
     process.terminate().await;
-    process.says("interrupted").await;
-    let status = in_time(process.child.wait()).await.unwrap();
-    assert!(status.success(), "{status}");
+    assert_eq!(process.ends().await.code(), Some(143));
     assert_invariants(&database.pool).await;
+}
+
+async fn ends_while_a_handler_blocks(apart: bool) {
+    let database = TestDb::new().await;
+    let mut process = Process::start(&database, "blocking");
+    until_workers(&database.pool, 1).await;
+    let client = Client::new(database.pool.clone());
+    client.start::<Blocking>(&apart).await.unwrap();
+    process.says("runs").await;
+    process.terminate().await;
+    if apart {
+        // The worker has ended; its runtime waits for the thread.
+        until_workers(&database.pool, 0).await;
+        process.signal("INT").await;
+        assert_eq!(process.ends().await.signal(), Some(2));
+        return;
+    }
+    // Two signals that follow each other closely may count as one.
+    let ended = async {
+        loop {
+            process.signal("INT").await;
+            tokio::select! {
+                status = process.child.wait() => return status.unwrap(),
+                () = tokio::time::sleep(Duration::from_millis(50)) => {}
+            }
+        }
+    };
+    assert_eq!(in_time(ended).await.code(), Some(130));
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_a_process_whose_handler_blocks_a_thread_of_its_own() {
+    ends_while_a_handler_blocks(true).await;
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_a_process_whose_handler_blocks_its_only_thread() {
+    ends_while_a_handler_blocks(false).await;
 }

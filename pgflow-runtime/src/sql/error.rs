@@ -224,9 +224,7 @@ impl CallError {
 fn classify(error: &sqlx::Error) -> ErrorClass {
     match error {
         // The session ended, or never began: the database takes no connections for now, or not from this role. No fault of the call.
-        sqlx::Error::Database(error)
-            if ended_the_session(&**error) || is_of_session(&**error) =>
-        {
+        sqlx::Error::Database(error) if ended_the_session(&**error) || is_of_session(&**error) => {
             ErrorClass::Transient
         }
         sqlx::Error::Database(error) => error
@@ -359,11 +357,17 @@ pub(crate) mod tests {
     fn a_session_that_has_turned_bad_is_left_and_one_that_answers_is_not() {
         for code in ["25006", "25P02", "26000", "42P05"] {
             let error = sqlstate(code);
-            assert!(error.spoils_connection() && blames_the_session(&error), "{code}");
+            assert!(
+                error.spoils_connection() && blames_the_session(&error),
+                "{code}"
+            );
         }
         for code in ["PF002", "40P01", "22P05", "0A000", "57014"] {
             let error = sqlstate(code);
-            assert!(!error.spoils_connection() && !blames_the_session(&error), "{code}");
+            assert!(
+                !error.spoils_connection() && !blames_the_session(&error),
+                "{code}"
+            );
         }
         // What became of the call is not known.
         let lost = CallError::from(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()));

@@ -225,11 +225,7 @@ impl RunningAttempt {
         done
     }
 
-    fn poll<T>(
-        &self,
-        work: Pin<&mut impl Future<Output = T>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<T> {
+    fn poll<T>(&self, work: Pin<&mut impl Future<Output = T>>, cx: &mut Context<'_>) -> Poll<T> {
         let _held = self.holds_its_thread();
         work.poll(cx)
     }

@@ -143,7 +143,8 @@ impl WorkerOptions {
             format!("{:?}; expected at most {LONGEST:?}", self.drain_timeout)
         });
         check(
-            self.abandon_after.is_none_or(|after| after >= SHORTEST_ABANDON),
+            self.abandon_after
+                .is_none_or(|after| after >= SHORTEST_ABANDON),
             "abandon_after",
             &|| {
                 format!(

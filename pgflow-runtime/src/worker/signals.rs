@@ -209,8 +209,7 @@ mod platform {
         #[test]
         fn a_signal_that_the_program_handles_or_ignores_is_left_to_it() {
             // As `nohup` starts a program that handles SIGTERM.
-            let status =
-                "Name:\tx\nSigIgn:\t0000000000000003\nSigCgt:\t0000000000004000\n";
+            let status = "Name:\tx\nSigIgn:\t0000000000000003\nSigCgt:\t0000000000004000\n";
             assert_eq!(Before::told(status, Signal::Terminate), Before::Program);
             assert_eq!(Before::told(status, Signal::Interrupt), Before::Program);
             let status = "SigIgn:\t0000000000001000\nSigCgt:\t0000000180000440\n";

@@ -247,7 +247,8 @@ impl Member {
                 () = sleep(jittered(LOOK)) => {}
             }
             if let Some(disabled) = self.service().await {
-                self.place.is(state_of(&disabled), Some(disabled.to_string()));
+                self.place
+                    .is(state_of(&disabled), Some(disabled.to_string()));
                 continue;
             }
             match self.register().await {
@@ -257,7 +258,8 @@ impl Member {
                 }
                 Err(StartupError::ShutDown) => return Err(otherwise),
                 Err(StartupError::FunctionDisabled(disabled)) => {
-                    self.place.is(state_of(&disabled), Some(disabled.to_string()));
+                    self.place
+                        .is(state_of(&disabled), Some(disabled.to_string()));
                 }
                 Err(
                     error @ (StartupError::Connect(_)

@@ -71,7 +71,10 @@ async fn a_handler_that_panics_holds_its_thread_no_longer() {
     let work = AssertUnwindSafe(panics.watch(async { panic!("as it should") }));
     let ended: Result<Option<()>, _> = futures_util::FutureExt::catch_unwind(work).await;
     assert!(ended.is_err());
-    assert_eq!(attempts.blocked(clock::now() + 9000, 0, Duration::from_secs(1)), []);
+    assert_eq!(
+        attempts.blocked(clock::now() + 9000, 0, Duration::from_secs(1)),
+        []
+    );
 }
 
 #[tokio::test]

@@ -133,9 +133,9 @@ async fn report_overdue(core: &Core, line: &mut Line<'_>) {
             let reported = line
                 .ask(&|connection| {
                     let keys = Arc::clone(&keys);
-                    Box::pin(async move {
-                        report_overdue_attempts(connection, worker_id, &keys).await
-                    })
+                    Box::pin(
+                        async move { report_overdue_attempts(connection, worker_id, &keys).await },
+                    )
                 })
                 .await;
             if let Err(error) = reported {

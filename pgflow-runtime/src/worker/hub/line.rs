@@ -44,11 +44,8 @@ struct Open {
 }
 
 /// A call over a connection; made again on another one when the first is lost, or silent.
-pub(super) type Call<'a, T> = &'a (
-             dyn for<'c> Fn(&'c mut PgListener) -> BoxFuture<'c, Result<T, CallError>>
-                 + Send
-                 + Sync
-         );
+pub(super) type Call<'a, T> =
+    &'a (dyn for<'c> Fn(&'c mut PgListener) -> BoxFuture<'c, Result<T, CallError>> + Send + Sync);
 
 /// A connection that can be kept, and its answer.
 type Answered<T> = (Open, Result<T, CallError>);
