@@ -78,11 +78,13 @@ async fn an_attempt_of_a_worker_that_is_cut_off_ends_in_time_and_never_overlaps_
     let options: PgConnectOptions = database.url.parse().unwrap();
     let socket = options.get_socket().expect("the test server has one");
     let proxy = Proxy::start(&socket.join(format!(".s.PGSQL.{}", options.get_port()))).await;
-    let pool = PgPoolOptions::new()
-        .max_connections(4)
-        .connect_with(options.host("127.0.0.1").port(proxy.port()))
-        .await
-        .unwrap();
+    let url = format!(
+        "postgres://postgres@127.0.0.1:{}/{}?sslmode=disable",
+        proxy.port(),
+        database.name
+    );
+    let pool = PgPoolOptions::new().max_connections(4);
+    let pool = pool.connect(&url).await.unwrap();
     let registry = Registry::default();
     let cut_off = worker::<Sole>(registry.clone())
         .abandon_after(AFTER)

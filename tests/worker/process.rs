@@ -9,9 +9,10 @@ use pgflow::prelude::*;
 use sqlx::PgPool;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
+use uuid::Uuid;
 
-use super::{DEADLINE, in_time, until_workers};
-use crate::support::{TestDb, invariants::assert_invariants};
+use super::{DEADLINE, in_time, run_sql, start, until_workers};
+use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
 const URL: &str = "WORKER_TEST_URL";
 const WORK: &str = "WORKER_TEST_WORK";
@@ -84,6 +85,40 @@ mod blocking {
     }
 }
 
+/// A step that goes on and on, and says so; its second attempt ends at once.
+mod beating {
+    use super::*;
+
+    pub(super) struct Beating;
+
+    struct Dropped;
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            println!("\ndropped");
+        }
+    }
+
+    #[flow(input = (), timeout = "1h")]
+    impl Beating {
+        #[step]
+        async fn beat(ctx: &StepContext) -> StepResult<i32> {
+            if ctx.attempt() == 1 {
+                let _dropped = Dropped;
+                while !ctx.cancellation_token().is_cancelled() {
+                    println!("\nbeats");
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                println!("\ntold to stop");
+                // A late result.
+                return Ok(0);
+            }
+            Ok(ctx.attempt())
+        }
+    }
+}
+
+use beating::Beating;
 use blocking::Blocking;
 use deaf::Deaf;
 use relay::{Relay, Step};
@@ -97,6 +132,11 @@ async fn worker_process() {
     let pool = PgPool::connect(&url).await.unwrap();
     let ended = if work == "relay" {
         let worker = StepWorker::<Relay>::new(Step::Second).poll_interval(NEVER);
+        worker.run(&pool).await
+    } else if work == "beating" {
+        FlowWorker::<Beating>::new().run(&pool).await
+    } else if work == "leased" {
+        let worker = FlowWorker::<Beating>::new().abandon_after(Duration::from_secs(6));
         worker.run(&pool).await
     } else if work == "blocking" {
         let worker = FlowWorker::<Blocking>::new().shutdown_timeout(Duration::ZERO);
@@ -156,6 +196,27 @@ impl Process {
             panic!("it ended without saying {text:?}");
         };
         in_time(said).await;
+    }
+
+    /// Reads what was said until now, then the first of these that is said.
+    async fn says_first(&mut self, texts: &[&str]) -> String {
+        let said = async {
+            while let Some(line) = self.lines.next_line().await.unwrap() {
+                if texts.contains(&&*line) {
+                    return line;
+                }
+            }
+            panic!("it ended without saying one of {texts:?}");
+        };
+        in_time(said).await
+    }
+
+    async fn says_nothing_more(&mut self) {
+        let silent = Duration::from_millis(500);
+        while tokio::time::timeout(silent, self.lines.next_line())
+            .await
+            .is_ok()
+        {}
     }
 
     async fn terminate(&self) {
@@ -222,7 +283,7 @@ async fn ends_while_a_handler_blocks(apart: bool) {
     let client = Client::new(database.pool.clone());
     client.start::<Blocking>(&apart).await.unwrap();
     process.says("runs").await;
-    process.terminate().await;
+    process.signal("INT").await;
     if apart {
         // The worker has ended; its runtime waits for the thread.
         until_workers(&database.pool, 0).await;
@@ -251,4 +312,88 @@ async fn a_second_signal_ends_a_process_whose_handler_blocks_a_thread_of_its_own
 #[tokio::test]
 async fn a_second_signal_ends_a_process_whose_handler_blocks_its_only_thread() {
     ends_while_a_handler_blocks(false).await;
+}
+
+/// A process that stands still while its task is given to another one, which completes it.
+struct Overtaken {
+    database: TestDb,
+    process: Process,
+    run_id: Uuid,
+}
+
+impl Overtaken {
+    async fn new(work: &str) -> Self {
+        let database = TestDb::new().await;
+        let mut process = Process::start(&database, work);
+        until_workers(&database.pool, 1).await;
+        let client = Client::new(database.pool.clone());
+        let run = client.start::<Beating>(&()).await.unwrap();
+        process.says("beats").await;
+        process.signal("STOP").await;
+        process.says_nothing_more().await;
+        // Silent for longer than it may be.
+        eventually(DEADLINE, "its heartbeat is old", async || {
+            sqlx::query_scalar::<_, bool>(
+                "select true from pgflow.workers where last_heartbeat_at < clock_timestamp() - interval '7 s'",
+            )
+            .fetch_optional(&database.pool)
+            .await
+            .unwrap()
+        })
+        .await;
+        run_sql(
+            &database.pool,
+            "update pgflow.step_tasks set queued_at = queued_at - interval '2 h', started_at = started_at - interval '2 h'; \
+             update pgflow.claims set look_at = look_at - interval '2 h'; \
+             select pgflow.requeue_stalled_tasks()",
+        )
+        .await;
+        let other = start::<Beating>(&database.pool, ()).await;
+        let output = run.wait().timeout(DEADLINE).await.unwrap();
+        assert_eq!(output.beat, 2);
+        other.stop().await.unwrap();
+        Self {
+            run_id: run.run_id(),
+            database,
+            process,
+        }
+    }
+
+    async fn ends_without_a_trace(mut self) {
+        self.process.terminate().await;
+        self.process.says("ended").await;
+        let output: i32 = sqlx::query_scalar(
+            "select (output ->> 'beat')::int from pgflow.runs where run_id = $1",
+        )
+        .bind(self.run_id)
+        .fetch_one(&self.database.pool)
+        .await
+        .unwrap();
+        assert_eq!(output, 2, "the late result is ignored");
+        assert_invariants(&self.database.pool).await;
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_stood_still_tells_the_handler_that_was_overtaken_with_its_first_heartbeat()
+{
+    let mut case = Overtaken::new("beating").await;
+    case.process.signal("CONT").await;
+    // Its heartbeat was due: it does not wait for another one.
+    let told = case.process.says("told to stop");
+    let told = tokio::time::timeout(Duration::from_secs(4), told).await;
+    assert!(told.is_ok(), "a heartbeat comes every 5 s");
+    case.ends_without_a_trace().await;
+}
+
+#[tokio::test]
+async fn a_process_that_stood_still_for_longer_than_its_lease_runs_no_step_of_the_attempt_any_more()
+{
+    let mut case = Overtaken::new("leased").await;
+    case.process.signal("CONT").await;
+    let first = case
+        .process
+        .says_first(&["beats", "told to stop", "dropped"]);
+    assert_eq!(first.await, "dropped");
+    case.ends_without_a_trace().await;
 }

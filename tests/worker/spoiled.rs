@@ -57,12 +57,14 @@ async fn spoil(pool: &PgPool, sql: &'static str) {
 async fn assert_goes_on_after(sql: &'static str, name: &str) {
     let database = TestDb::new().await;
     let pool = pool().connect_with(options(&database, name)).await.unwrap();
-    let client = Client::new(database.pool.clone());
+    // Callers meet them, too.
+    let client = Client::new(pool.clone());
     // Its start meets such connections, too.
     spoil(&pool, sql).await;
     let worker = start::<Short>(&pool, Probe::open()).await;
     for round in 0..3 {
         let run = client.start::<Short>(&round).await.unwrap();
+        run.snapshot().await.unwrap();
         let output = run.wait().timeout(DEADLINE).await.unwrap();
         assert_eq!(output.double, round * 2);
         spoil(&pool, sql).await;

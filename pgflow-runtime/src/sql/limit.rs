@@ -110,6 +110,28 @@ pub(crate) async fn within<T>(
     }
 }
 
+/// Makes a call on a connection of the pool, and again on others while it meets such that have turned
+/// bad. A macro, since futures of closures over connections are not `Send` for every caller.
+macro_rules! on_pool {
+    ($pool:expr, $connection:ident => $call:expr) => {{
+        let pool: &::sqlx::PgPool = $pool;
+        let mut bad = $crate::sql::limit::BadConnections::of(pool);
+        loop {
+            let mut held = pool.acquire().await.map_err($crate::sql::CallError::from)?;
+            let result = {
+                let $connection = &mut *held;
+                $call.await
+            };
+            match result {
+                Err(error) if bad.is_to_be_replaced(&error) => held.close_on_drop(),
+                result => break result,
+            }
+        }
+    }};
+}
+
+pub(crate) use on_pool;
+
 /// The connections of a pool that a call may find to have turned bad, as all may have at once: each
 /// is closed, and the call is made on the next. A new connection that is bad as well is an error.
 #[derive(Debug)]
