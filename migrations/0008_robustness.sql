@@ -18,3 +18,9 @@ alter table pgflow.workers
 -- When the worker last reported that the attempt still runs although its timeout has passed: its
 -- handler blocks a thread, so the worker can't drop it.
 alter table pgflow.step_tasks add column still_running_at timestamptz;
+
+-- Where a worker runs.
+alter table pgflow.workers
+    -- The process, as its own machine calls it. NULL: a worker of an older release.
+    add column host text,
+    add column pid bigint;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     flow::{DecodeError, Permanent, decode},
-    sql::{CallError, run::read_input},
+    sql::{CallError, limit::on_pool, run::read_input},
     testing::StepContextBuilder,
 };
 
@@ -149,7 +149,8 @@ impl StepContext {
         let json = if let Some(given) = &self.inner.flow_input {
             given
         } else {
-            stored = read_input(self.pool(), self.inner.run_id).await?;
+            stored =
+                on_pool!(self.pool(), connection => read_input(connection, self.inner.run_id))?;
             stored.as_ref().ok_or(FlowInputError::RunGone)?
         };
         decode(json).map_err(|misfit| {

@@ -4,7 +4,7 @@ use std::{error::Error, future::Future, time::Duration};
 
 use sqlx::{
     PgPool,
-    postgres::{PgListener, PgNotification},
+    postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions},
 };
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
@@ -24,19 +24,29 @@ pub(crate) struct Listening {
 impl Listening {
     /// A connection as the pool makes them, in addition to its own.
     pub(crate) async fn open(pool: &PgPool, channel: &str) -> Result<Self, sqlx::Error> {
-        within_limit(Self::connect(pool, channel)).await?
+        let options = pool.connect_options().as_ref().clone();
+        Self::open_with(pool, options, Some(channel)).await
     }
 
-    async fn connect(pool: &PgPool, channel: &str) -> Result<Self, sqlx::Error> {
-        let options = pool.options().clone();
-        let own = options
-            .max_connections(1)
-            .min_connections(0)
+    /// The same with other connect options, and without a channel where nothing is to be heard.
+    pub(crate) async fn open_with(
+        pool: &PgPool,
+        options: PgConnectOptions,
+        channel: Option<&str>,
+    ) -> Result<Self, sqlx::Error> {
+        within_limit(Self::connect(pool, options, channel)).await?
+    }
+
+    async fn connect(
+        pool: &PgPool,
+        options: PgConnectOptions,
+        channel: Option<&str>,
+    ) -> Result<Self, sqlx::Error> {
+        let own = single(pool)
             .max_lifetime(None)
             .idle_timeout(None)
-            .acquire_timeout(LIMIT)
             // Read each time: a password may have been renewed.
-            .connect_lazy_with(pool.connect_options().as_ref().clone());
+            .connect_lazy_with(options);
         let listener = PgListener::connect_with(&own).await?;
         let mut listening = Self {
             pool: own,
@@ -45,7 +55,9 @@ impl Listening {
         let listener = &mut listening.listener;
         listener.eager_reconnect(false);
         listener.ignore_pool_close_event(true);
-        listener.listen(channel).await?;
+        if let Some(channel) = channel {
+            listener.listen(channel).await?;
+        }
         Ok(listening)
     }
 
@@ -57,6 +69,18 @@ impl Listening {
     pub(crate) async fn hear(&mut self) -> Result<PgNotification, sqlx::Error> {
         self.listener.try_recv().await?.ok_or_else(lost)
     }
+}
+
+/// A pool of one connection, with the options and hooks of another pool.
+///
+/// A connection belongs to the runtime that made it: what runs on a runtime of its own takes none
+/// of a pool that others use.
+pub(crate) fn single(pool: &PgPool) -> PgPoolOptions {
+    pool.options()
+        .clone()
+        .max_connections(1)
+        .min_connections(0)
+        .acquire_timeout(LIMIT)
 }
 
 impl Drop for Listening {
@@ -94,12 +118,14 @@ impl Outage {
         self.is_known
     }
 
-    pub(crate) async fn pause(&mut self) {
-        sleep(self.backoff.next_delay()).await;
-    }
-
     /// Tells that a connection which was asked for then is lost, or can't be made, and waits.
     pub(crate) async fn after(&mut self, since: Instant, error: &sqlx::Error) {
+        let delay = self.note(since, error);
+        sleep(delay).await;
+    }
+
+    /// Tells the same; returns how long to wait.
+    pub(crate) fn note(&mut self, since: Instant, error: &(dyn Error + 'static)) -> Duration {
         if since.elapsed() >= LASTING {
             self.backoff.reset();
             self.is_known = false;
@@ -107,12 +133,12 @@ impl Outage {
         let delay = self.backoff.next_delay();
         // Said once: what the connection is for goes on without it, and the rest of the database may be away, too.
         if self.is_known {
-            debug!(?delay, error = error as &dyn Error, "{}", self.still);
+            debug!(?delay, error, "{}", self.still);
         } else {
-            warn!(?delay, error = error as &dyn Error, "{}", self.lost);
+            warn!(?delay, error, "{}", self.lost);
             self.is_known = true;
         }
-        sleep(delay).await;
+        delay
     }
 }
 
@@ -129,7 +155,7 @@ fn lost() -> sqlx::Error {
     .into()
 }
 
-fn no_answer() -> sqlx::Error {
+pub(crate) fn no_answer() -> sqlx::Error {
     std::io::Error::new(
         std::io::ErrorKind::TimedOut,
         format!("the server did not answer within {LIMIT:?}"),

@@ -140,6 +140,11 @@ async fn each_statement_finds_or_does_what_the_page_says() {
         [("off".to_owned(), None), ("busy".to_owned(), Some(true))]
     );
 
+    // Rows that no process has registered have neither host nor process.
+    for worker in page.at("w.host, w.pid").await {
+        assert_eq!(worker.get::<Option<String>, _>("host"), None);
+    }
+
     let overdue = page.one("+ 60)").await;
     assert_eq!(overdue.get::<Uuid, _>("run_id"), runs.overdue);
     let recovered = page.at("t.permanently_stalled_at desc").await;

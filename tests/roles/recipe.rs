@@ -131,6 +131,7 @@ async fn a_role_without_rights_is_told_all_that_it_lacks() {
   execute on function pgflow.release_lost_claims
   execute on function pgflow.release_tasks
   execute on function pgflow.report_overdue_attempts
+  execute on function pgflow.set_worker_process
   execute on function pgflow.track_worker_function
   execute on function pgflow.worker_heartbeats
 make it a member of a role that has them, such as pgflow_worker of docs/roles.md, \

@@ -49,6 +49,7 @@ mod run_completion;
 mod set_environment;
 mod set_vt_batch;
 mod set_worker_function_url;
+mod set_worker_process;
 mod setup_requeue_stalled_tasks_cron;
 mod skip_steps;
 mod skips;

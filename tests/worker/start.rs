@@ -139,6 +139,12 @@ async fn a_started_worker_is_registered_with_what_it_serves() {
         )
     );
     assert_eq!(handle.worker_id().get_version_num(), 7);
+    let (host, pid): (String, i64) = sqlx::query_as("select host, pid from pgflow.workers")
+        .fetch_one(&database.pool)
+        .await
+        .unwrap();
+    assert!(!host.is_empty());
+    assert_eq!(pid, i64::from(std::process::id()));
     handle.stop().await.unwrap();
 }
 

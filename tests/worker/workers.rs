@@ -4,12 +4,15 @@ use std::{future::pending, time::Duration};
 
 use pgflow::client::Client;
 use pgflow::prelude::*;
-use pgflow::{startup::StartupError, worker::WorkerError};
+use pgflow::{
+    startup::StartupError,
+    worker::{WorkerError, WorkerHealth, WorkerState},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    DEADLINE, SIGNALS, in_time, is_marked_stopped, probe::Probe, run_sql, running_workers, start,
-    terminate_self, until_held_up, until_workers,
+    DEADLINE, SIGNALS, in_time, probe::Probe, run_sql, running_workers, start, terminate_self,
+    until_held_up, until_workers,
 };
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
@@ -103,19 +106,25 @@ async fn one_that_can_not_start_ends_those_that_did_gracefully() {
     let client = Client::new(database.pool.clone());
     let run = client.start::<Plain>(&1).await.unwrap();
 
-    // The last worker's start is held up until the first one runs a task.
-    let mut disabling = database.pool.begin().await.unwrap();
-    sqlx::raw_sql(
-        "insert into pgflow.worker_functions (function_name, enabled, disabled_at) values ('queued__wait', false, now())",
+    // The last worker's start is held up until the first one runs a task, and then refused.
+    run_sql(
+        &database.pool,
+        "create function refuse() returns trigger language plpgsql as \
+             $$ begin raise exception 'the test refuses' using errcode = 'PF007'; end $$; \
+         create trigger refuse before insert on pgflow.workers for each row \
+             when (new.step_slug = 'wait') execute function refuse()",
     )
-    .execute(&mut *disabling)
-    .await
-    .unwrap();
+    .await;
+    let mut holding = database.pool.begin().await.unwrap();
+    sqlx::raw_sql("insert into pgflow.worker_functions (function_name) values ('queued__wait')")
+        .execute(&mut *holding)
+        .await
+        .unwrap();
     let starting = tokio::spawn(workers(&database, &probe).start());
     until_held_up(&database.pool, "track_worker_function").await;
     assert_eq!(running_workers(&database.pool).await, 2);
     probe.until_seen("plain").await;
-    disabling.commit().await.unwrap();
+    holding.commit().await.unwrap();
 
     eventually(DEADLINE, "the others were asked to stop", async || {
         // All but the plain one, whose handler runs.
@@ -124,35 +133,33 @@ async fn one_that_can_not_start_ends_those_that_did_gracefully() {
     .await;
     probe.let_all_go();
     let error = in_time(starting).await.unwrap().unwrap_err();
-    assert!(
-        matches!(&error, StartupError::FunctionDisabled(disabled) if disabled.function_name == "queued__wait"),
-        "{error}"
-    );
+    assert!(matches!(&error, StartupError::Refused(_)), "{error}");
     assert_eq!(running_workers(&database.pool).await, 0);
     assert_eq!(run.wait().timeout(DEADLINE).await.unwrap().wait, 2);
     assert_invariants(&database.pool).await;
 }
 
 #[tokio::test]
-async fn one_that_fails_while_it_serves_stops_all_and_its_error_is_theirs() {
+async fn one_whose_row_is_gone_stops_alone_and_its_error_is_theirs_at_the_end() {
     let database = TestDb::new().await;
-    let probe = Probe::open();
-    let workers = workers(&database, &probe).start().await.unwrap();
-    run_sql(&database.pool, "select pgmq.send('queued__double', '{}')").await;
-    // Wakes the worker of that queue.
+    let workers = workers(&database, &Probe::open()).start().await.unwrap();
+    run_sql(
+        &database.pool,
+        "delete from pgflow.workers where queue_name = 'queued__double'",
+    )
+    .await;
+    eventually(DEADLINE, "one has stopped", async || {
+        let health = workers.health();
+        let stopped = |worker: &&WorkerHealth| worker.state == WorkerState::Stopped;
+        health.workers.iter().find(stopped).cloned()
+    })
+    .await;
     let client = Client::new(database.pool.clone());
-    let run = client.start::<Queued>(&1).await.unwrap();
-    in_time(workers.stopped()).await;
-    let worker_ids = workers.worker_ids().to_vec();
-    let error = in_time(workers.join()).await.unwrap_err();
-    let WorkerError::UnsupportedWork { messages } = &error else {
-        panic!("{error}");
-    };
-    assert_eq!(messages[0].queue_name, "queued__double");
-    for worker_id in worker_ids {
-        assert!(is_marked_stopped(&database.pool, worker_id).await);
-    }
-    drop(run);
+    let run = client.start::<Plain>(&1).await.unwrap();
+    assert_eq!(run.wait().timeout(DEADLINE).await.unwrap().wait, 2);
+    assert!(!workers.health().is_ready);
+    let error = in_time(workers.stop()).await.unwrap_err();
+    assert!(matches!(error, WorkerError::NotRegistered(_)), "{error}");
 }
 
 #[tokio::test]
@@ -201,7 +208,7 @@ async fn a_request_stops_what_it_was_set_for() {
 }
 
 #[tokio::test]
-async fn a_signal_drains_all_and_a_second_one_ends_at_once() {
+async fn a_signal_drains_all() {
     let _alone = SIGNALS.lock().await;
     let database = TestDb::new().await;
     let probe = Probe::closed();
@@ -218,9 +225,8 @@ async fn a_signal_drains_all_and_a_second_one_ends_at_once() {
     // The plain one's handler still runs.
     until_workers(&database.pool, 1).await;
     assert!(!running.is_finished());
-    terminate_self();
-    let error = in_time(running).await.unwrap().unwrap_err();
-    assert!(matches!(error, WorkerError::Interrupted), "{error}");
+    probe.let_all_go();
+    in_time(running).await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ pub use snapshot::{RunSnapshot, RunStatus, SkipReason, StepSnapshot, StepStatus,
 pub use start::StartFlow;
 pub use wait::Wait;
 
-use crate::{flow::Flow, worker::wake_flow};
+use crate::{flow::Flow, sql::limit::on_pool, worker::wake_flow};
 
 /// Starts runs of any flow and finds them again. Cheap to clone.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ impl Client {
 
     /// Starts a run. Idle workers of the flow are notified of it, in whatever process they run.
     pub async fn start<F: Flow>(&self, input: &F::Input) -> Result<RunHandle<F>, ClientError> {
-        let run_id = F::start(&self.pool, input).await?;
+        let run_id = on_pool!(&self.pool, connection => F::start(connection, input))?;
         wake_flow(F::DEFINITION.slug);
         Ok(self.run(run_id))
     }
@@ -78,7 +78,7 @@ impl Client {
         run_id: Uuid,
         input: &F::Input,
     ) -> Result<RunHandle<F>, ClientError> {
-        F::start_with_id(&self.pool, run_id, input).await?;
+        on_pool!(&self.pool, connection => F::start_with_id(connection, run_id, input))?;
         wake_flow(F::DEFINITION.slug);
         Ok(self.run(run_id))
     }
@@ -115,7 +115,10 @@ impl Client {
         &self,
         inputs: &[F::Input],
     ) -> Result<Vec<RunHandle<F>>, ClientError> {
-        let run_ids = F::start_many(&self.pool, inputs).await?;
+        if inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let run_ids = on_pool!(&self.pool, connection => F::start_many(connection, inputs))?;
         Ok(self.started(run_ids))
     }
 
@@ -129,14 +132,15 @@ impl Client {
         &self,
         runs: &[(Uuid, F::Input)],
     ) -> Result<Vec<RunHandle<F>>, ClientError> {
-        let run_ids = F::start_many_with_ids(&self.pool, runs).await?;
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let run_ids = on_pool!(&self.pool, connection => F::start_many_with_ids(connection, runs))?;
         Ok(self.started(run_ids))
     }
 
     fn started<F: Flow>(&self, run_ids: Vec<Uuid>) -> Vec<RunHandle<F>> {
-        if !run_ids.is_empty() {
-            wake_flow(F::DEFINITION.slug);
-        }
+        wake_flow(F::DEFINITION.slug);
         run_ids.into_iter().map(|run_id| self.run(run_id)).collect()
     }
 

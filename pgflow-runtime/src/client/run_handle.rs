@@ -6,7 +6,10 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{ClientError, Follow, RunSnapshot, Wait};
-use crate::{flow::Flow, sql::run::get_run_with_states};
+use crate::{
+    flow::Flow,
+    sql::{limit::on_pool, run::get_run_with_states},
+};
 
 /// A run of flow `F`. Cheap to clone; dropping it does nothing to the run.
 pub struct RunHandle<F> {
@@ -84,7 +87,8 @@ impl<F: Flow> RunHandle<F> {
 
     /// Reads the states of the run and of its steps, as they are now.
     pub async fn snapshot(&self) -> Result<RunSnapshot<F>, ClientError> {
-        let json = get_run_with_states(&self.pool, self.run_id).await?;
+        let json = on_pool!(&self.pool, connection => get_run_with_states(connection, self.run_id));
+        let json = json?;
         let json = json.ok_or(ClientError::NotFound {
             run_id: self.run_id,
         })?;

@@ -207,6 +207,18 @@ impl CallError {
         }
     }
 
+    /// True when the connection that the error came over must not be used again.
+    pub(crate) fn spoils_connection(&self) -> bool {
+        match self {
+            Self::Refused(_) => false,
+            Self::Database(sqlx::Error::Database(error)) => {
+                ended_the_session(&**error) || is_of_session(&**error)
+            }
+            // Not an answer of the database, so the protocol may be out of step.
+            Self::Database(_) => true,
+        }
+    }
+
     /// Whether the same call may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self.class(), ErrorClass::Transient | ErrorClass::Limit)
@@ -239,7 +251,9 @@ fn classify(error: &sqlx::Error) -> ErrorClass {
     match error {
         // The session ended, or never began: the database takes no connections for now, or not from this role. No fault of the call.
         sqlx::Error::Database(error)
-            if ended_the_session(&**error) || is_about_full_notifications(&**error) =>
+            if ended_the_session(&**error)
+                || is_of_session(&**error)
+                || is_about_full_notifications(&**error) =>
         {
             ErrorClass::Transient
         }
@@ -271,10 +285,32 @@ fn is_about_full_notifications(error: &dyn DatabaseError) -> bool {
         .is_some_and(|error| error.code() == "54000" && error.file() == Some("async.c"))
 }
 
+/// True when an error chain ends with one that only the session is to blame for: the call had no
+/// effect, and succeeds on another connection.
+pub(crate) fn blames_the_session(error: &(dyn std::error::Error + 'static)) -> bool {
+    let errors = std::iter::successors(Some(error), |error| error.source());
+    let mut errors = errors.filter_map(|error| error.downcast_ref::<sqlx::Error>());
+    errors.any(|error| error.as_database_error().is_some_and(is_of_session))
+}
+
+/// The session has turned bad: its server was demoted, a call of somebody else left a failed
+/// transaction, its prepared statements are gone or not its own, or their results have changed.
+fn is_of_session(error: &dyn DatabaseError) -> bool {
+    match error.code().as_deref() {
+        Some("25006" | "25P02" | "26000" | "42P05") => true,
+        // "cached plan must not change result type", in whatever language.
+        Some("0A000") => error
+            .try_downcast_ref::<PgDatabaseError>()
+            .and_then(PgDatabaseError::routine)
+            .is_some_and(|routine| routine == "RevalidateCachedQuery"),
+        _ => false,
+    }
+}
+
 fn classify_sqlstate(sqlstate: &str) -> ErrorClass {
     match sqlstate {
-        // A replica that is being promoted; too many connections.
-        "25006" | "53300" => ErrorClass::Transient,
+        // Too many connections.
+        "53300" => ErrorClass::Transient,
         // A lock, or a statement, took longer than the session allows.
         "55P03" | "57014" => ErrorClass::Limit,
         _ => match sqlstate.get(..2) {
@@ -358,6 +394,27 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_session_that_has_turned_bad_is_left_and_one_that_answers_is_not() {
+        for code in ["25006", "25P02", "26000", "42P05"] {
+            let error = sqlstate(code);
+            assert!(
+                error.spoils_connection() && blames_the_session(&error),
+                "{code}"
+            );
+        }
+        for code in ["PF002", "40P01", "22P05", "0A000", "57014"] {
+            let error = sqlstate(code);
+            assert!(
+                !error.spoils_connection() && !blames_the_session(&error),
+                "{code}"
+            );
+        }
+        // What became of the call is not known.
+        let lost = CallError::from(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()));
+        assert!(lost.spoils_connection() && !blames_the_session(&lost));
+    }
+
+    #[test]
     fn errors_are_classified_by_what_helps() {
         for (code, class) in [
             ("08006", ErrorClass::Transient),
@@ -370,6 +427,7 @@ pub(crate) mod tests {
             ("53100", ErrorClass::Limit),
             ("53400", ErrorClass::Limit),
             ("58030", ErrorClass::Limit),
+            ("26000", ErrorClass::Transient),
             ("22P05", ErrorClass::Data),
             ("22021", ErrorClass::Data),
             ("54000", ErrorClass::Data),

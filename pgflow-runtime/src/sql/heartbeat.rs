@@ -35,27 +35,59 @@ pub(crate) async fn lost_attempts(
     executor: impl PgExecutor<'_>,
     attempts: &[AttemptKey],
 ) -> Result<Vec<usize>, CallError> {
-    let mut run_ids = Vec::with_capacity(attempts.len());
-    let mut step_slugs = Vec::with_capacity(attempts.len());
-    let mut task_indexes = Vec::with_capacity(attempts.len());
-    let mut numbers = Vec::with_capacity(attempts.len());
-    for key in attempts {
-        run_ids.push(key.run_id);
-        step_slugs.push(key.step_slug);
-        task_indexes.push(key.task_index);
-        numbers.push(key.attempt);
-    }
+    let columns = Columns::of(attempts);
     let positions: Vec<i32> = sqlx::query_scalar(
         "select pgflow.lost_attempts(run_ids => $1, step_slugs => $2, task_indexes => $3, attempts => $4)",
     )
-    .bind(run_ids)
-    .bind(step_slugs)
-    .bind(task_indexes)
-    .bind(numbers)
+    .bind(columns.run_ids)
+    .bind(columns.step_slugs)
+    .bind(columns.task_indexes)
+    .bind(columns.attempts)
     .fetch_all(executor)
     .await?;
     Ok(positions
         .into_iter()
         .filter_map(|position| usize::try_from(position - 1).ok())
         .collect())
+}
+
+/// Says that a worker's attempts go on although their time is over: their tasks must not start
+/// anywhere else while the worker lives.
+pub(crate) async fn report_overdue_attempts(
+    executor: impl PgExecutor<'_>,
+    worker_id: Uuid,
+    attempts: &[AttemptKey],
+) -> Result<(), CallError> {
+    let columns = Columns::of(attempts);
+    sqlx::query(
+        "select pgflow.report_overdue_attempts(worker_id => $1, run_ids => $2, step_slugs => $3, task_indexes => $4, \
+                attempts => $5)",
+    )
+    .bind(worker_id)
+    .bind(columns.run_ids)
+    .bind(columns.step_slugs)
+    .bind(columns.task_indexes)
+    .bind(columns.attempts)
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Attempts as functions take them: an array for each part.
+struct Columns {
+    run_ids: Vec<Uuid>,
+    step_slugs: Vec<&'static str>,
+    task_indexes: Vec<i32>,
+    attempts: Vec<i32>,
+}
+
+impl Columns {
+    fn of(keys: &[AttemptKey]) -> Self {
+        Self {
+            run_ids: keys.iter().map(|key| key.run_id).collect(),
+            step_slugs: keys.iter().map(|key| key.step_slug).collect(),
+            task_indexes: keys.iter().map(|key| key.task_index).collect(),
+            attempts: keys.iter().map(|key| key.attempt).collect(),
+        }
+    }
 }

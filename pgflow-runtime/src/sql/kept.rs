@@ -50,6 +50,10 @@ impl Kept {
         }
     }
 
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
     /// A connection that was kept, or another one of the pool.
     pub(crate) async fn acquire(&self) -> Result<KeptConnection, CallError> {
         let kept = lock(&self.waiting).connections.pop();

@@ -1,6 +1,7 @@
 //! Calls that end, also when the server never answers: its machine lost power, or a firewall forgot the connection, and no packet ever says so.
 
 use std::{
+    error::Error,
     io,
     sync::{Mutex, MutexGuard},
     time::Duration,
@@ -9,7 +10,7 @@ use std::{
 use sqlx::{PgConnection, PgPool};
 use tokio::time::timeout;
 
-use super::{CallError, kept::Kept};
+use super::{CallError, error::blames_the_session, kept::Kept};
 use crate::lock::lock;
 
 /// How long a call may take at first. Only calls that wait for a lock, or move very much data, take nearly as long.
@@ -32,26 +33,39 @@ impl Limited {
         }
     }
 
-    /// Makes a call on a connection of the pool.
+    /// Makes a call on a connection of the pool, and again on others while it meets such that have
+    /// turned bad.
     ///
     /// # Errors
     ///
     /// A transient one when the call runs out of time. It may have its effect all the same, as when a connection is lost.
     pub(crate) async fn call<T>(
         &self,
-        call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CallError>,
+        call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CallError> + Clone,
     ) -> Result<T, CallError> {
         let limit = *self.limit();
-        let mut kept = self.kept.acquire().await?;
-        let result = if let Ok(result) = timeout(limit, call(&mut kept.connection)).await {
-            if result.is_ok() {
-                self.kept.keep(kept);
+        let mut bad = BadConnections::of(self.kept.pool());
+        let result = loop {
+            let mut kept = self.kept.acquire().await?;
+            match timeout(limit, call.clone()(&mut kept.connection)).await {
+                Ok(Ok(value)) => {
+                    self.kept.keep(kept);
+                    break Ok(value);
+                }
+                Ok(Err(error)) => {
+                    if error.spoils_connection() {
+                        kept.connection.close_on_drop();
+                    }
+                    if !bad.is_to_be_replaced(&error) {
+                        break Err(error);
+                    }
+                }
+                Err(_elapsed) => {
+                    // Given back, it would be waited for by whoever gets it next.
+                    kept.connection.close_on_drop();
+                    break Err(out_of_time(limit));
+                }
             }
-            result
-        } else {
-            // Given back, it would be waited for by whoever gets it next.
-            kept.connection.close_on_drop();
-            Err(out_of_time(limit))
         };
         *self.limit() = next(limit, &result);
         result
@@ -69,19 +83,77 @@ fn next<T>(limit: Duration, result: &Result<T, CallError>) -> Duration {
     }
 }
 
-/// Makes a call that takes no longer than this. The wait for a connection has the pool's own limit.
+/// Makes a call that takes no longer than this, and again on others while it meets connections that
+/// have turned bad. The wait for a connection has the pool's own limit.
 pub(crate) async fn within<T>(
     pool: &PgPool,
     limit: Duration,
-    call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CallError>,
+    call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CallError> + Clone,
 ) -> Result<T, CallError> {
-    let mut connection = pool.acquire().await?;
-    if let Ok(result) = timeout(limit, call(&mut connection)).await {
+    let mut bad = BadConnections::of(pool);
+    loop {
+        let mut connection = pool.acquire().await?;
+        let Ok(result) = timeout(limit, call.clone()(&mut connection)).await else {
+            // Given back, it would be waited for by whoever gets it next.
+            connection.close_on_drop();
+            return Err(out_of_time(limit));
+        };
+        if let Err(error) = &result {
+            if error.spoils_connection() {
+                connection.close_on_drop();
+            }
+            if bad.is_to_be_replaced(error) {
+                continue;
+            }
+        }
         return result;
     }
-    // Given back, it would be waited for by whoever gets it next.
-    connection.close_on_drop();
-    Err(out_of_time(limit))
+}
+
+/// Makes a call on a connection of the pool, and again on others while it meets such that have turned
+/// bad. A macro, since futures of closures over connections are not `Send` for every caller.
+macro_rules! on_pool {
+    ($pool:expr, $connection:ident => $call:expr) => {{
+        let pool: &::sqlx::PgPool = $pool;
+        let mut bad = $crate::sql::limit::BadConnections::of(pool);
+        loop {
+            let mut held = pool.acquire().await.map_err($crate::sql::CallError::from)?;
+            let result = {
+                let $connection = &mut *held;
+                $call.await
+            };
+            match result {
+                Err(error) if bad.is_to_be_replaced(&error) => held.close_on_drop(),
+                result => break result,
+            }
+        }
+    }};
+}
+
+pub(crate) use on_pool;
+
+/// The connections of a pool that a call may find to have turned bad, as all may have at once: each
+/// is closed, and the call is made on the next. A new connection that is bad as well is an error.
+#[derive(Debug)]
+pub(crate) struct BadConnections {
+    left: u32,
+}
+
+impl BadConnections {
+    pub(crate) fn of(pool: &PgPool) -> Self {
+        // Of those that there are now, one is used up by this call itself where it is the first.
+        Self {
+            left: pool.size().max(1),
+        }
+    }
+
+    /// True when the error blames a connection that may be an old one: close it, and make the call
+    /// on another.
+    pub(crate) fn is_to_be_replaced(&mut self, error: &(dyn Error + 'static)) -> bool {
+        let is_bad = self.left > 0 && blames_the_session(error);
+        self.left -= u32::from(is_bad);
+        is_bad
+    }
 }
 
 fn out_of_time(limit: Duration) -> CallError {
@@ -106,6 +178,16 @@ mod tests {
             limits.push(limit.as_secs());
         }
         assert_eq!(limits, [60, 120, 240, 480, 600, 600]);
+    }
+
+    #[test]
+    fn no_more_bad_connections_are_replaced_than_there_were() {
+        let mut bad = BadConnections { left: 2 };
+        let read_only = crate::sql::error::tests::sqlstate("25006");
+        let refused = crate::sql::error::tests::sqlstate("PF002");
+        assert!(!bad.is_to_be_replaced(&refused));
+        assert!(bad.is_to_be_replaced(&read_only) && bad.is_to_be_replaced(&read_only));
+        assert!(!bad.is_to_be_replaced(&read_only));
     }
 
     #[test]

@@ -16,7 +16,7 @@ const TABLES: [&str; 4] = [
 const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
-const FUNCTIONS: [&str; 14] = [
+const FUNCTIONS: [&str; 15] = [
     "claim_tasks",
     "complete_tasks",
     "ensure_flow_compiled",
@@ -29,6 +29,7 @@ const FUNCTIONS: [&str; 14] = [
     "release_lost_claims",
     "release_tasks",
     "report_overdue_attempts",
+    "set_worker_process",
     "track_worker_function",
     "worker_heartbeats",
 ];

@@ -1,5 +1,7 @@
 //! The worker's own rows.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -79,6 +81,32 @@ pub(crate) async fn register_worker(
     .execute(executor)
     .await?;
     Ok(())
+}
+
+/// Says where the worker runs: what an operator looks for who wants to stop it.
+pub(crate) async fn set_worker_process(
+    executor: impl PgExecutor<'_>,
+    worker_id: Uuid,
+    host: &str,
+    pid: u32,
+) -> Result<(), CallError> {
+    sqlx::query("select pgflow.set_worker_process(worker_id => $1, host => $2, pid => $3)")
+        .bind(worker_id)
+        .bind(host)
+        .bind(i64::from(pid))
+        .execute(executor)
+        .await?;
+    Ok(())
+}
+
+/// Returns the time after its last heartbeat at which a worker is taken for dead.
+pub(crate) async fn lost_after(executor: impl PgExecutor<'_>) -> Result<Duration, CallError> {
+    let seconds: f64 = sqlx::query_scalar(
+        "select extract(epoch from lost_after)::float8 from pgflow.installation",
+    )
+    .fetch_one(executor)
+    .await?;
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 /// Says that the worker was asked to stop, and still runs something.

@@ -12,6 +12,8 @@ mod drain;
 mod error;
 mod plan;
 
+use std::time::Duration;
+
 use sqlx::{Connection, PgConnection, PgPool};
 use tracing::{info, warn};
 use uuid::Uuid;
@@ -26,10 +28,14 @@ use crate::{
     migrate::{self, NotReadyError, Release},
     sql::{
         definition::{Compilation, CompileStatus, MismatchKind, ensure_flow_compiled},
+        limit::BadConnections,
         rights,
-        worker::{Registration, disabled, environment, register_worker, track_worker_function},
+        worker::{
+            Registration, disabled, environment, lost_after, register_worker, set_worker_process,
+            track_worker_function,
+        },
     },
-    worker::{Stop, WorkerOptions},
+    worker::{OptionProblem, Stop, WorkerOptions, clock},
 };
 
 /// A worker that may claim.
@@ -38,6 +44,8 @@ pub(crate) struct Registered {
     pub(crate) worker_id: Uuid,
     pub(crate) queue_name: String,
     pub(crate) compile_status: CompileStatus,
+    /// When that was asked for, by [`clock`]: it was the first heartbeat.
+    pub(crate) at: u64,
 }
 
 /// Whether a start may go on.
@@ -70,23 +78,58 @@ pub(crate) async fn start(
     stop: &Stop,
 ) -> Result<Registered, StartupError> {
     let plan = plan(target, options)?;
-    let mut connection = pool.acquire().await.map_err(StartupError::Connect)?;
-    if options.migrate {
-        migrate::migrate(pool).await?;
-    }
-    permitted(&mut connection, target).await?;
-    ready(pool, &mut connection, options.release).await?;
     let mut wait = Wait::new(target.definition.slug, options.drain_timeout);
+    let mut bad = BadConnections::of(pool);
+    let mut is_permitted = false;
     loop {
-        let draining = match register(&mut connection, &plan, options).await? {
-            Answer::Accepted(registered) => return Ok(registered),
-            Answer::Draining(draining) => draining,
-        };
-        // The workers that are waited for may use the same pool.
-        drop(connection);
-        wait.pause(draining, stop).await?;
-        connection = pool.acquire().await.map_err(StartupError::Connect)?;
+        let mut connection = pool.acquire().await.map_err(StartupError::Connect)?;
+        let answer = try_start(pool, &mut connection, &plan, options, &mut is_permitted).await;
+        match answer {
+            Ok(Answer::Accepted(registered)) => return Ok(registered),
+            Ok(Answer::Draining(draining)) => {
+                // The workers that are waited for may use the same pool.
+                drop(connection);
+                wait.pause(draining, stop).await?;
+            }
+            Err(error) if bad.is_to_be_replaced(&error) => connection.close_on_drop(),
+            Err(error) => return Err(error),
+        }
     }
+}
+
+async fn try_start(
+    pool: &PgPool,
+    connection: &mut PgConnection,
+    plan: &Plan,
+    options: &WorkerOptions,
+    is_permitted: &mut bool,
+) -> Result<Answer<Registered>, StartupError> {
+    if !*is_permitted {
+        if options.migrate {
+            migrate::migrate(pool).await?;
+        }
+        permitted(connection, plan.target).await?;
+        ready(pool, connection, options.release).await?;
+        if let Some(after) = options.abandon_after {
+            abandons_in_time(connection, after).await?;
+        }
+        *is_permitted = true;
+    }
+    register(connection, plan, options).await
+}
+
+/// Checks that the worker drops its attempts before others take it for dead.
+async fn abandons_in_time(
+    connection: &mut PgConnection,
+    after: Duration,
+) -> Result<(), StartupError> {
+    let lost_after = lost_after(connection).await?;
+    if after < lost_after {
+        return Ok(());
+    }
+    Err(StartupError::InvalidOptions {
+        problems: vec![OptionProblem::abandons_too_late(after, lost_after)],
+    })
 }
 
 /// Checks that the role may do all that a worker does, also what it does only when something fails or when it stops.
@@ -171,6 +214,7 @@ async fn register(
     // Tracking has locked the function's row: whoever fences it has done so before, or waits until the worker is registered, and tells it to stop.
     refuse_disabled(&mut transaction, function_name).await?;
     let worker_id = Uuid::now_v7();
+    let at = clock::now();
     register_worker(
         &mut *transaction,
         &Registration {
@@ -181,6 +225,14 @@ async fn register(
             queue_name: &plan.queue_name,
             flow_input_steps: &plan.flow_input_steps,
         },
+    )
+    .await?;
+    let host = gethostname::gethostname();
+    set_worker_process(
+        &mut *transaction,
+        worker_id,
+        &host.to_string_lossy(),
+        std::process::id(),
     )
     .await?;
     transaction.commit().await?;
@@ -195,6 +247,7 @@ async fn register(
         worker_id,
         queue_name: plan.queue_name.clone(),
         compile_status,
+        at,
     }))
 }
 

@@ -48,11 +48,21 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
     let cancelled = shared.stop.child_token();
     let handlers = &*shared.handlers;
     let key = key(handlers, step_index, &claimed);
-    let running = shared.attempts.enter(key, cancelled.clone());
-    let finished = run_with(handlers, &shared.pool, cancelled, step_index, claimed).await;
+    let deadline = Instant::now() + claimed.timeout;
+    let max_attempts = claimed.max_attempts;
+    let attempts = &shared.attempts;
+    let running = attempts.enter(key.clone(), cancelled.clone(), deadline);
+    let work = run_with(handlers, &shared.pool, cancelled, step_index, claimed);
+    let finished = running.watch(work).await;
     // A handler that has ended is told nothing, nor is what it left behind on purpose.
     drop(running);
-    finished
+    finished.unwrap_or_else(|| Finished {
+        key,
+        current_until: deadline + STALLED_AFTER,
+        max_attempts,
+        span: Span::current(),
+        result: Err(abandoned(shared.options.abandon_after)),
+    })
 }
 
 /// Calls the handler of a step and returns its output, or why there is none; nothing that a handler does leaves this function.
@@ -149,6 +159,17 @@ fn check_size(output: Box<RawValue>, most: usize) -> Result<Box<RawValue>, StepE
     Err(StepError::permanent(format!(
         "the step's output has {size} bytes, Postgres can store {most}; keep large data elsewhere and return where it lies"
     )))
+}
+
+fn abandoned(after: Option<Duration>) -> Failure {
+    Failure {
+        message: format!(
+            "the attempt was abandoned: no heartbeat of its worker was answered for {:?} (`abandon_after`)",
+            after.unwrap_or_default()
+        ),
+        retry_delay: None,
+        retryable: true,
+    }
 }
 
 /// What follows from it is decided by the database, and logged when it is.

@@ -6,8 +6,8 @@ use sqlx::PgPool;
 use tracing::{Span, info, info_span};
 
 use super::{
-    WorkerOptions, attempts::Attempts, conditions, handlers::Handlers, options::Settings,
-    requests::Request, serve::Shared, shutdown::Stop, wakeup::Wakeup,
+    WorkerOptions, attempts::Attempts, conditions, handlers::Handlers, health::Vitals, hub,
+    options::Settings, requests::Request, serve::Shared, shutdown::Stop, wakeup::Wakeup,
 };
 use crate::startup::{self, StartupError, Target};
 
@@ -45,11 +45,12 @@ impl Builder {
 
     /// Registers the worker, unless a stop is requested while it waits for others; it then may claim.
     pub(crate) async fn register(
-        self,
+        &self,
         pool: &PgPool,
         stop: Stop,
     ) -> Result<(Arc<Shared>, Span), StartupError> {
         let (target, options) = (self.target(), self.options());
+        let thread = hub::thread::handle().map_err(StartupError::Thread)?;
         let registered = startup::start(pool, target, &options, &stop).await?;
         let flow = target.definition.slug;
         let span = info_span!(
@@ -75,11 +76,13 @@ impl Builder {
             pool: pool.clone(),
             worker_id: registered.worker_id,
             queue_name: registered.queue_name,
-            handlers: self.handlers,
-            options,
+            handlers: Arc::clone(&self.handlers),
             wakeup: Wakeup::of(target),
-            attempts: Attempts::default(),
+            attempts: Attempts::new(options.abandon_after, registered.at),
             stop,
+            vitals: Arc::new(Vitals::new(registered.at)),
+            thread,
+            options,
         };
         Ok((Arc::new(shared), span))
     }
@@ -131,13 +134,32 @@ macro_rules! option_functions {
             self
         }
 
-        /// Whether the database's notifications wake the worker; yes by default. They come over one connection per process and pool, which is
-        /// made as those of the pool are, in addition to them.
+        /// Whether the database's notifications wake the worker; yes by default. They come over
+        /// one connection per process and pool, which also carries heartbeats and is made as those
+        /// of the pool are, in addition to them.
         ///
-        /// Say no behind a pooler in transaction mode: it gives notifications to whatever client comes next, whose call then fails. There is no such connection when all workers that share
-        /// the pool say no; when one says yes, its notifications wake the others as well.
+        /// Say no behind a pooler in transaction mode: it gives notifications to whatever client
+        /// comes next, whose call then fails. The connection does not listen when all workers that
+        /// share the pool say no; when one says yes, its notifications wake the others as well.
         pub fn listen(mut self, listen: bool) -> Self {
             self.$($settings).+.listen = Some(listen);
+            self
+        }
+
+        /// The time after which the worker cancels and drops its attempts when no heartbeat sent
+        /// within it was answered: at least 6 s, and less than `lost_after` of the installation
+        /// (30 s unless changed). Not set by default.
+        ///
+        /// A worker that can't reach the database goes on with its handlers, so that an outage
+        /// of the database dooms no attempt. When only this worker is cut off, others repeat its
+        /// tasks meanwhile, and two attempts overlap until it is back. Set this where that must
+        /// not be; each longer outage then costs an attempt of every task that runs.
+        ///
+        /// Limits: a handler that blocks its thread, or waits in `spawn_blocking`, can't be
+        /// dropped; neither can what it spawned, which has to look at `ctx.cancelled()`. While a
+        /// whole machine is suspended its clock may stand still.
+        pub fn abandon_after(mut self, duration: ::std::time::Duration) -> Self {
+            self.$($settings).+.abandon_after = Some(duration);
             self
         }
 

@@ -8,7 +8,11 @@ use tracing::{debug, error, warn};
 use uuid::Uuid;
 
 use super::{
-    Shared, WorkerError, executor::Executor, lost_claims::LostClaims, serve::GRACE, wakeup::Sleeper,
+    Shared, WorkerError,
+    executor::Executor,
+    lost_claims::{LostClaims, Window},
+    serve::GRACE,
+    wakeup::Sleeper,
 };
 use crate::{
     flow::error_text,
@@ -18,6 +22,7 @@ use crate::{
         claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks, claim_tasks_carefully},
         error::ErrorClass,
         limit::Limited,
+        release::release_lost_claims,
         retry::Backoff,
     },
 };
@@ -30,18 +35,27 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
     let mut sleeper = Sleeper::new(&shared.wakeup, shared.options.poll_interval);
     let mut lost = LostClaims::default();
     while let Some(slots) = shared.stop.unless_requested(executor.room()).await {
+        // A worker that others may take for dead claims nothing.
+        let may_run = shared.attempts.lease_holds();
+        if shared.stop.unless_requested(may_run).await.is_none() {
+            return;
+        }
         sleeper.forget();
-        if lost.is_due() {
-            let given_back = calls
-                .call(async |connection| lost.give_back(connection, shared.worker_id).await)
-                .await;
-            if let Err(error) = given_back {
-                let delay = delay_after(&error, &mut backoff);
-                // Nothing is claimed meanwhile: without the database there is nothing to claim either.
-                if shared.stop.unless_requested(sleep(delay)).await.is_none() {
-                    return;
+        if let Some(window) = lost.due() {
+            let Window { after, before, .. } = window;
+            let given_back = calls.call(async |connection| {
+                release_lost_claims(connection, shared.worker_id, after, before).await
+            });
+            match given_back.await {
+                Ok(tasks) => lost.looked(window, tasks),
+                Err(error) => {
+                    let delay = delay_after(&error, &mut backoff);
+                    // Nothing is claimed meanwhile: without the database there is nothing to claim either.
+                    if shared.stop.unless_requested(sleep(delay)).await.is_none() {
+                        return;
+                    }
+                    continue;
                 }
-                continue;
             }
         }
         let called = Instant::now();
@@ -49,6 +63,7 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
             return;
         };
         pace.claim_took(called.elapsed());
+        shared.vitals.claimed(claim.is_ok());
         let pause = match claim {
             Ok(Claim::Tasks(tasks)) => {
                 backoff.reset();

@@ -45,7 +45,8 @@ pub enum WorkerError {
     /// The process can't listen for SIGTERM and ctrl-c: give `.shutdown_on(..)`.
     #[error("can't listen for signals; use `.shutdown_on(..)` instead")]
     Signals(#[source] std::io::Error),
-    /// A second signal came while the worker was shutting down. What still ran is found and repeated by stall recovery.
+    /// A second signal came while the worker was shutting down. No worker returns this any more: a
+    /// second signal ends the process, with exit code 143 or 130.
     #[error("a second signal interrupted the shutdown; what still ran will be repeated")]
     Interrupted,
     /// The worker's own task panicked or was cancelled together with its runtime: a fault of pgflow, please report it.

@@ -132,7 +132,8 @@ impl Executor {
         let finished = self.finished.clone();
         let held = Held::new(&task, &self.returned);
         let run = async move {
-            let Some(slot) = slot(&shared, turn, &pace).await else {
+            let slot = slot(&shared, turn, &pace).await;
+            let Some(slot) = slot.filter(|_| !shared.attempts.is_lease_over()) else {
                 return;
             };
             let busy = busy.enter();

@@ -94,8 +94,13 @@ impl<F> FlowWorker<F> {
 
     /// Starts the worker and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
     ///
-    /// A second signal ends the drain at once. Dropping the future ends the worker at once, too; in both cases the tasks that still ran
-    /// are repeated by stall recovery.
+    /// A second signal ends the process at once, with exit code 143 for SIGTERM and 130 for ctrl-c,
+    /// whatever handlers do. Dropping the future ends the worker at once. In both cases the tasks
+    /// that still ran are repeated by stall recovery.
+    ///
+    /// Both signals are pgflow's from here on. When this has returned they end the process again,
+    /// unless the program had handled or ignored them before. One that installs its own handlers
+    /// later gives [`shutdown_on`](Self::shutdown_on).
     ///
     /// # Errors
     ///

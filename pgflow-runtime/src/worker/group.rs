@@ -4,7 +4,7 @@ use std::error::Error;
 
 use sqlx::PgPool;
 use tokio::task::JoinSet;
-use tracing::{Instrument, error, info};
+use tracing::{error, info};
 use uuid::Uuid;
 
 use super::{
@@ -12,9 +12,10 @@ use super::{
     builder::Builder,
     coverage,
     handle::Running,
+    health::HealthCheck,
     requests::{Request, Requests, forward},
-    serve::{GRACE, serve},
     shutdown::Stop,
+    supervise::{Crew, Member},
 };
 use crate::startup::{self, StartupError, Target};
 
@@ -25,6 +26,7 @@ pub struct Group {
     shutdown_on: Option<Request>,
     /// For members that do not say it themselves.
     listen: Option<bool>,
+    health: HealthCheck,
 }
 
 impl Group {
@@ -33,6 +35,7 @@ impl Group {
             members,
             shutdown_on,
             listen: None,
+            health: HealthCheck::default(),
         }
     }
 
@@ -57,6 +60,10 @@ impl Group {
         self.listen = Some(listen);
     }
 
+    pub(crate) fn health(&self) -> HealthCheck {
+        self.health.clone()
+    }
+
     /// What the workers serve, in the order in which they are started.
     pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
         self.members.iter().map(Builder::target)
@@ -67,15 +74,17 @@ impl Group {
         let stop = Stop::default();
         let request = self.shutdown_on.take();
         let request = request.map(|request| forward(request, stop.clone()));
+        let health = self.health();
         let serving = self.start_all(pool, &stop).await?;
         let worker_ids = serving.worker_ids.clone();
-        Ok(Running::spawn(worker_ids, stop, async move {
+        Ok(Running::spawn(worker_ids, health, stop, async move {
             let _request = request;
             serving.join().await
         }))
     }
 
-    /// Starts all and serves until a request comes, then drains; a second request ends that at once, as dropping the future does.
+    /// Starts all and serves until a request comes, then drains. A second signal ends the process;
+    /// dropping the future ends the workers at once.
     pub(crate) async fn run(mut self, pool: &PgPool) -> Result<(), WorkerError> {
         let mut requests = Requests::new(self.shutdown_on.take())?;
         let stop = Stop::default();
@@ -92,13 +101,12 @@ impl Group {
             () = requests.next() => info!("asked to stop"),
         }
         stop.request();
-        tokio::select! {
-            result = work => result,
-            () = requests.next() => Err(WorkerError::Interrupted),
-        }
+        work.await
     }
 
-    /// Starts one after the other. When one can't start, those that did are shut down before the error is returned.
+    /// Starts one after the other. One whose function is out of service is waited for while others
+    /// serve. When one can't start for another reason, those that did are shut down before the
+    /// error is returned.
     async fn start_all(mut self, pool: &PgPool, stop: &Stop) -> Result<Serving, StartupError> {
         self.check()?;
         for member in &mut self.members {
@@ -106,23 +114,32 @@ impl Group {
         }
         let targets: Vec<Target> = self.targets().collect();
         let mut serving = Serving::new(stop.clone());
-        for member in self.members {
+        // Those that start first go on until all have been tried.
+        let trying = serving.crew.enter();
+        let mut absent = Vec::new();
+        for (builder, target) in self.members.into_iter().zip(&targets) {
             if stop.is_requested() && !serving.worker_ids.is_empty() {
                 break;
             }
-            let target = member.target();
-            let Err(error) = serving.start(member, pool).await else {
+            let place = self.health.add(*target);
+            let member = Member::new(builder, pool, stop, place, serving.crew.clone());
+            let Err((error, member)) = serving.start(member).await else {
                 continue;
             };
-            let is_asked = matches!(error, StartupError::ShutDown);
-            if is_asked && !stop.is_requested() {
+            let (flow, step) = (target.definition.slug, target.step_slug());
+            let error = match error {
                 // It alone, by its own request: the others go on.
-                continue;
-            }
-            if targets.len() > 1 && !is_asked {
+                StartupError::ShutDown if !stop.is_requested() => continue,
+                StartupError::FunctionDisabled(disabled) => {
+                    absent.push((member, disabled));
+                    continue;
+                }
+                error => error,
+            };
+            if targets.len() > 1 && !matches!(error, StartupError::ShutDown) {
                 error!(
-                    flow = target.definition.slug,
-                    step = target.step_slug(),
+                    flow,
+                    step,
                     error = &error as &dyn Error,
                     "worker did not start; those of this process that did are shut down"
                 );
@@ -132,6 +149,16 @@ impl Group {
             let _ = serving.join().await;
             return Err(error);
         }
+        if serving.worker_ids.is_empty()
+            && let Some((_, disabled)) = absent.first()
+        {
+            return Err(disabled.clone().into());
+        }
+        for (member, disabled) in absent {
+            member.report_absence(&disabled);
+            serving.workers.spawn(member.live_later(disabled));
+        }
+        drop(trying);
         coverage::check(pool, &targets).await;
         Ok(serving)
     }
@@ -180,10 +207,11 @@ fn name(target: Target) -> String {
     }
 }
 
-/// Registered workers. Dropping it ends them at once.
+/// The workers of a process. Dropping it ends them at once.
 struct Serving {
     workers: JoinSet<Result<(), WorkerError>>,
     worker_ids: Vec<Uuid>,
+    crew: Crew,
     stop: Stop,
 }
 
@@ -192,32 +220,30 @@ impl Serving {
         Self {
             workers: JoinSet::new(),
             worker_ids: Vec::new(),
+            crew: Crew::default(),
             stop,
         }
     }
 
-    async fn start(&mut self, mut member: Builder, pool: &PgPool) -> Result<(), StartupError> {
-        let stop = self.stop.child();
-        let request = member.shutdown_on.take();
-        let request = request.map(|request| forward(request, stop.clone()));
-        // After a request a registration in progress may come to its end, so that the worker does not seem to live.
-        // Boxed: of all that starting takes, a caller's future would hold the most, for as long as it is.
-        let registered = stop.within(GRACE, Box::pin(member.register(pool, stop.clone())));
-        let (shared, span) = registered.await.unwrap_or(Err(StartupError::ShutDown))?;
-        self.worker_ids.push(shared.worker_id);
-        let serve = async move {
-            let _request = request;
-            serve(shared).await
+    async fn start(&mut self, member: Member) -> Result<(), (StartupError, Member)> {
+        let registered = match member.register().await {
+            Ok(registered) => registered,
+            Err(error) => return Err((error, member)),
         };
-        self.workers.spawn(serve.instrument(span));
+        self.worker_ids.push(registered.worker_id());
+        self.workers.spawn(member.live(registered));
         Ok(())
     }
 
-    /// Waits until all have ended; the first that ends with an error asks the others to stop, and its error is returned.
+    /// Waits until all have ended; returns the first error. One that fails stops alone, unless by
+    /// a fault of pgflow: then the supervisor of the process has to start it again.
     async fn join(mut self) -> Result<(), WorkerError> {
         let mut first = Ok(());
         while let Some(ended) = self.workers.join_next().await {
-            let ended = ended.unwrap_or_else(|error| Err(WorkerError::Task(error)));
+            let ended = ended.unwrap_or_else(|error| {
+                self.stop.request();
+                Err(WorkerError::Task(error))
+            });
             let Err(error) = ended else {
                 continue;
             };
@@ -225,10 +251,9 @@ impl Serving {
                 error!(
                     error = &error as &dyn Error,
                     workers = self.workers.len(),
-                    "a worker failed, the others of this process shut down"
+                    "a worker failed and has stopped, the others of this process go on"
                 );
             }
-            self.stop.request();
             first = first.and(Err(error));
         }
         first

@@ -6,12 +6,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{WorkerError, shutdown::Stop};
+use super::{Health, HealthCheck, WorkerError, shutdown::Stop};
 
 /// Workers that serve in a task of their own. Dropping it asks them to stop.
 #[derive(Debug)]
 pub(crate) struct Running {
     worker_ids: Vec<Uuid>,
+    health: HealthCheck,
     stop: Stop,
     stopped: CancellationToken,
     task: JoinHandle<Result<(), WorkerError>>,
@@ -20,6 +21,7 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn spawn(
         worker_ids: Vec<Uuid>,
+        health: HealthCheck,
         stop: Stop,
         work: impl Future<Output = Result<(), WorkerError>> + Send + 'static,
     ) -> Self {
@@ -27,6 +29,7 @@ impl Running {
         let on_end = stopped.clone().drop_guard();
         Self {
             worker_ids,
+            health,
             stop,
             stopped,
             task: tokio::spawn(async move {
@@ -67,6 +70,11 @@ impl WorkerHandle {
     /// The id of the worker's row; a new one at every start.
     pub fn worker_id(&self) -> Uuid {
         self.running.worker_ids[0]
+    }
+
+    /// Returns whether the worker is live and ready now.
+    pub fn health(&self) -> Health {
+        self.running.health.check()
     }
 
     /// Asks the worker to shut down: it claims nothing more, and its handlers may end within the shutdown timeout.
@@ -112,9 +120,21 @@ impl WorkersHandle {
         Self { running }
     }
 
-    /// The ids of the workers' rows, in the order in which they were started.
+    /// The ids of the rows of the workers that started, in their order. A worker that comes back
+    /// after its function was out of service has another one: [`health`](Self::health) tells the
+    /// ids of now.
     pub fn worker_ids(&self) -> &[Uuid] {
         &self.running.worker_ids
+    }
+
+    /// Returns whether the workers are live and ready now.
+    pub fn health(&self) -> Health {
+        self.running.health.check()
+    }
+
+    /// Returns the check behind [`health`](Self::health), to pass on: it outlives the handle.
+    pub fn health_check(&self) -> HealthCheck {
+        self.running.health.clone()
     }
 
     /// Asks all workers to shut down: they claim nothing more, and their handlers may end within their shutdown timeouts.
@@ -126,7 +146,7 @@ impl WorkersHandle {
     ///
     /// # Errors
     ///
-    /// Why the first worker stopped that had stopped with an error.
+    /// Why the first worker stopped that had stopped with an error and did not come back.
     pub async fn stop(self) -> Result<(), WorkerError> {
         self.shutdown();
         self.join().await
@@ -141,7 +161,8 @@ impl WorkersHandle {
     ///
     /// # Errors
     ///
-    /// Why the first worker stopped that stopped with an error; it was waited for the others, which were asked to stop then.
+    /// Why the first worker stopped that stopped with an error and did not come back. The others
+    /// went on, and have ended, too.
     pub async fn join(self) -> Result<(), WorkerError> {
         self.running.join().await
     }

@@ -4,12 +4,10 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 use tokio::time::Instant;
 use tracing::{debug, warn};
-use uuid::Uuid;
 
-use crate::sql::{CallError, claim::ClaimedTask, release::release_lost_claims};
+use crate::sql::{CallError, claim::ClaimedTask};
 
 /// The time that a server may go on with a claim whose connection is lost, before the second look.
 const LATE: Duration = Duration::from_secs(45);
@@ -24,9 +22,9 @@ pub(crate) struct LostClaims {
 
 /// A time in which claims were made and not answered.
 #[derive(Debug, Clone, Copy)]
-struct Window {
-    after: Option<DateTime<Utc>>,
-    before: Option<DateTime<Utc>>,
+pub(crate) struct Window {
+    pub(crate) after: Option<DateTime<Utc>>,
+    pub(crate) before: Option<DateTime<Utc>>,
     look_at: Instant,
     is_last_look: bool,
 }
@@ -54,22 +52,14 @@ impl LostClaims {
         });
     }
 
-    /// Whether a look is due before the next claim.
-    pub(crate) fn is_due(&self) -> bool {
-        self.lost
-            .is_some_and(|window| window.look_at <= Instant::now())
+    /// The claims that are to be looked for before the next one: at once, and again when a slow server
+    /// must have ended them.
+    pub(crate) fn due(&self) -> Option<Window> {
+        self.lost.filter(|window| window.look_at <= Instant::now())
     }
 
-    /// Gives back what such claims started: at once, and again when a slow server must have ended them.
-    pub(crate) async fn give_back(
-        &mut self,
-        connection: &mut PgConnection,
-        worker_id: Uuid,
-    ) -> Result<(), CallError> {
-        let Some(window) = self.lost else {
-            return Ok(());
-        };
-        let tasks = release_lost_claims(connection, worker_id, window.after, window.before).await?;
+    /// Notes what the look found: a number of tasks, which were given back.
+    pub(crate) fn looked(&mut self, window: Window, tasks: i32) {
         if tasks > 0 {
             warn!(
                 tasks,
@@ -83,7 +73,6 @@ impl LostClaims {
             is_last_look: true,
             ..window
         });
-        Ok(())
     }
 }
 
@@ -126,10 +115,10 @@ mod tests {
         let mut claims = LostClaims::default();
         claims.answered(&at(1));
         claims.answered(&[]);
-        assert!(!claims.is_due());
+        assert!(claims.due().is_none());
         claims.failed(&lost());
         claims.failed(&lost());
-        assert!(claims.is_due());
+        assert!(claims.due().is_some());
         assert_eq!(window(&claims), Some((Some(1), None)));
         claims.answered(&at(5));
         claims.answered(&at(7));
@@ -141,6 +130,6 @@ mod tests {
         let mut claims = LostClaims::default();
         claims.failed(&sqlstate("40P01"));
         claims.failed(&sqlx::Error::PoolTimedOut.into());
-        assert!(!claims.is_due());
+        assert!(claims.due().is_none());
     }
 }

@@ -35,9 +35,28 @@
 //! start, or one that tries a refused result again.
 //! Several workers of one process need that for each. Handlers that use the same pool while they run need one connection each on top of that.
 //!
-//! All workers of a process that share a pool, or clones of it, share one more connection, made with the pool's options and hooks but not taken out
-//! of it: over it come notifications and go heartbeats, so that handlers which use up the pool do not make their worker seem dead. With
-//! [`listen(false)`](FlowWorker::listen) there is none, and heartbeats take the pool's: for poolers in transaction mode.
+//! All workers of a process that share a pool, or clones of it, share one more connection, made
+//! with the pool's options and hooks but not taken out of it: over it come notifications and go
+//! heartbeats, so handlers that use up the pool do not make their worker seem dead. With
+//! [`listen(false)`](FlowWorker::listen) it carries heartbeats only: for poolers in transaction
+//! mode. Every 5 s another connection is made for a moment, to recover tasks. Where the pool's
+//! connections have no `application_name`, these are called `pgflow` and the flow.
+//!
+//! A connection that still answers and has turned bad is closed, and the call made on another: one
+//! to a server that was demoted, in a transaction that somebody else left behind, or whose prepared
+//! statements are gone.
+//!
+//! # A thread of its own
+//!
+//! Heartbeats, notifications, recovery and signals live on one thread of the process, with a
+//! runtime of its own, whatever handlers do to theirs. It starts with the first worker, stays until
+//! the process ends, and keeps no process from ending. It runs the hooks of the pool, which must
+//! not block, and nothing else of the application's.
+//!
+//! It also watches handlers. One that holds its thread for more than a second is named in a
+//! warning, once per attempt. An attempt that goes on after its timeout, as only a handler that
+//! blocks can, is reported with each heartbeat. [`Workers::health`] and [`WorkerHandle::health`]
+//! tell supervisors whether the process is live and ready.
 //!
 //! # Heartbeats
 //!
@@ -78,6 +97,11 @@
 //! A worker whose pool is closed while it works loses results: [`WorkerError::ResultsLost`] says how many. Their tasks
 //! are repeated.
 //!
+//! Handlers go on meanwhile. When only this worker is cut off, others get its tasks, and two
+//! attempts overlap until it is back; its first heartbeat then finds these, and `ctx.cancelled()`
+//! tells their handlers. Where an overlap must not be, set
+//! [`abandon_after`](FlowWorker::abandon_after).
+//!
 //! # Shutdown
 //!
 //! A worker that is asked to stop claims nothing more, signals `ctx.cancelled()`, and waits for its handlers up to
@@ -85,6 +109,17 @@
 //! counted. A handler that still runs at the end of the timeout is dropped, and its task goes back the same
 //! way: at once, and uncounted. Recording the last results and giving tasks back may take 2 s longer than
 //! the timeout.
+//!
+//! A worker that runs in the foreground ([`FlowWorker::run`]) takes SIGTERM and ctrl-c. The first
+//! one asks it to stop. A second one ends the process at once, with exit code 143 or 130, also
+//! while a handler blocks. When `run` has returned, both do what they did before.
+//!
+//! # Out of service
+//!
+//! In a process of several workers, one whose function is fenced or disabled, or that met a message
+//! which it can't take, stops alone. It looks every 2 s whether its function is in service again,
+//! and registers again then. The process ends when none of its workers serves; one whose only worker
+//! is disabled does not start. A worker that did not come back is the error at the end.
 //!
 //! # Another definition
 //!
@@ -103,6 +138,7 @@ mod attempts;
 pub mod bounds;
 mod builder;
 mod claimer;
+pub(crate) mod clock;
 mod completer;
 mod conditions;
 mod coverage;
@@ -112,7 +148,8 @@ mod flow_worker;
 mod group;
 mod handle;
 pub(crate) mod handlers;
-mod hub;
+mod health;
+pub(crate) mod hub;
 mod lost_claims;
 pub(crate) mod options;
 mod pace;
@@ -121,8 +158,10 @@ mod requests;
 mod returner;
 mod serve;
 mod shutdown;
+mod signals;
 mod step_worker;
 mod step_workers;
+mod supervise;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod wakeup;
@@ -132,6 +171,7 @@ pub use crate::sql::claim::UnsupportedMessage;
 pub use error::WorkerError;
 pub use flow_worker::FlowWorker;
 pub use handle::{WorkerHandle, WorkersHandle};
+pub use health::{Health, HealthCheck, WorkerHealth, WorkerState};
 pub use options::{OptionProblem, StartMode};
 pub use step_worker::StepWorker;
 pub use step_workers::StepWorkers;

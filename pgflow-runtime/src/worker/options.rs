@@ -9,6 +9,8 @@ const CONCURRENCY: RangeInclusive<usize> = 1..=10_000;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(45);
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_hours(1);
+/// A heartbeat comes every 5 s, and may be late.
+const SHORTEST_ABANDON: Duration = Duration::from_secs(6);
 const LONGEST_FUNCTION_NAME: usize = 128;
 
 /// Who starts a worker's process again when it has ended.
@@ -42,6 +44,7 @@ pub(crate) struct Settings {
     pub(crate) function_name: Option<String>,
     pub(crate) start_mode: Option<StartMode>,
     pub(crate) listen: Option<bool>,
+    pub(crate) abandon_after: Option<Duration>,
     pub(crate) migrate: Option<bool>,
     pub(crate) release: Option<Release>,
 }
@@ -57,6 +60,7 @@ impl Settings {
             function_name: self.function_name.or_else(|| others.function_name.clone()),
             start_mode: self.start_mode.or(others.start_mode),
             listen: self.listen.or(others.listen),
+            abandon_after: self.abandon_after.or(others.abandon_after),
             migrate: self.migrate.or(others.migrate),
             release: self.release.or(others.release),
         }
@@ -72,6 +76,7 @@ impl Settings {
             function_name: self.function_name.clone().unwrap_or_else(function_name),
             start_mode: self.start_mode.unwrap_or_default(),
             listen: self.listen.unwrap_or(true),
+            abandon_after: self.abandon_after,
             migrate: self.migrate.unwrap_or(false),
             release: self.release.unwrap_or(Release::THIS),
         }
@@ -87,6 +92,8 @@ pub(crate) struct WorkerOptions {
     pub(crate) function_name: String,
     pub(crate) start_mode: StartMode,
     pub(crate) listen: bool,
+    /// None: attempts go on while the database is away.
+    pub(crate) abandon_after: Option<Duration>,
     pub(crate) migrate: bool,
     /// Whose migrations and protocol the database must have.
     pub(crate) release: Release,
@@ -136,6 +143,17 @@ impl WorkerOptions {
             format!("{:?}; expected at most {LONGEST:?}", self.drain_timeout)
         });
         check(
+            self.abandon_after
+                .is_none_or(|after| after >= SHORTEST_ABANDON),
+            "abandon_after",
+            &|| {
+                format!(
+                    "{:?}; expected at least {SHORTEST_ABANDON:?}: a heartbeat comes every 5 s",
+                    self.abandon_after.unwrap_or_default()
+                )
+            },
+        );
+        check(
             is_function_name(&self.function_name),
             "function_name",
             &|| {
@@ -169,6 +187,18 @@ impl OptionProblem {
             worker: None,
             option: "add",
             message: "never called; expected at least one worker".to_owned(),
+        }
+    }
+
+    /// The worker would go on with attempts for longer than others wait before they take it for dead.
+    pub(crate) fn abandons_too_late(after: Duration, lost_after: Duration) -> Self {
+        Self {
+            worker: None,
+            option: "abandon_after",
+            message: format!(
+                "{after:?}; expected less than {lost_after:?}, the time after which this database takes a worker \
+                 for dead (`lost_after` in pgflow.installation)"
+            ),
         }
     }
 
@@ -242,6 +272,7 @@ mod tests {
         options.poll_interval = Duration::from_millis(9);
         options.shutdown_timeout = Duration::from_secs(3601);
         options.drain_timeout = Duration::from_secs(3601);
+        options.abandon_after = Some(Duration::from_millis(5999));
         assert_eq!(
             options_with_problems(&options),
             [
@@ -249,6 +280,7 @@ mod tests {
                 "poll_interval",
                 "shutdown_timeout",
                 "drain_timeout",
+                "abandon_after",
                 "function_name"
             ]
         );
@@ -284,6 +316,7 @@ mod tests {
             function_name: Some("others".to_owned()),
             start_mode: Some(StartMode::Http),
             listen: Some(false),
+            abandon_after: Some(Duration::from_secs(10)),
             release: None,
         };
         let options = own.or(&others).options(|| unreachable!());
@@ -307,6 +340,7 @@ mod tests {
             (options.start_mode, options.listen),
             (StartMode::Http, false)
         );
+        assert_eq!(options.abandon_after, Some(Duration::from_secs(10)));
     }
 
     #[test]

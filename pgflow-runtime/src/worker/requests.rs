@@ -5,7 +5,7 @@ use std::future::pending;
 use futures_util::{FutureExt, future::Shared};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{WorkerError, shutdown::Stop};
+use super::{WorkerError, shutdown::Stop, signals::Signals};
 use crate::flow::BoxFuture;
 
 /// Resolves when workers should stop; each that is asked by it has a clone.
@@ -24,7 +24,7 @@ pub(crate) fn forward(request: Request, stop: Stop) -> AbortOnDropHandle<()> {
     }))
 }
 
-/// What asks workers to stop: signals as often as they come, a future of the caller's once.
+/// The source of requests to stop: signals, or a future of the caller's, each of them once.
 pub(crate) enum Requests {
     Signals(Signals),
     Once(Option<Request>),
@@ -39,9 +39,10 @@ impl Requests {
         })
     }
 
+    /// Resolves when the workers should stop.
     pub(crate) async fn next(&mut self) {
         match self {
-            Self::Signals(signals) => signals.next().await,
+            Self::Signals(signals) => signals.asked().await,
             Self::Once(request) => match request {
                 Some(future) => {
                     future.await;
@@ -49,47 +50,6 @@ impl Requests {
                 }
                 None => pending().await,
             },
-        }
-    }
-}
-
-/// SIGTERM and ctrl-c.
-#[derive(Debug)]
-pub(crate) struct Signals {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    /// From here on the process does not end on these signals by itself.
-    #[cfg(unix)]
-    pub(crate) fn listen() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    #[cfg(unix)]
-    pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn listen() -> std::io::Result<Self> {
-        Ok(Self {})
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
         }
     }
 }

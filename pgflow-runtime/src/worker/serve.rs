@@ -4,6 +4,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use sqlx::PgPool;
 use tokio::{
+    runtime::Handle,
     sync::mpsc,
     time::{Instant, timeout, timeout_at},
 };
@@ -18,6 +19,7 @@ use super::{
     completer::Completer,
     executor::{Busy, Executor},
     handlers::Handlers,
+    health::Vitals,
     hub,
     options::WorkerOptions,
     recorder::{Database, Recorder},
@@ -25,10 +27,16 @@ use super::{
     shutdown::Stop,
     wakeup::Wakeup,
 };
-use crate::sql::worker::{mark_worker_draining, mark_worker_stopped};
+use crate::sql::{
+    limit::within,
+    worker::{mark_worker_draining, mark_worker_stopped},
+};
 
 /// What a shutdown may take on top of its timeout: results of handlers that ended at the last moment still reach the database.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// How long it may take to say that a worker drains or has stopped.
+const MARK: Duration = Duration::from_secs(30);
 
 /// How many results may wait while the database records others: as many as the next call takes.
 const MOST_RESULTS: usize = 100;
@@ -43,6 +51,15 @@ pub(crate) struct Shared {
     pub(crate) wakeup: Wakeup,
     pub(crate) attempts: Attempts,
     pub(crate) stop: Stop,
+    pub(crate) vitals: Arc<Vitals>,
+    /// The runtime of heartbeats and notifications.
+    pub(crate) thread: Handle,
+}
+
+impl Shared {
+    pub(crate) fn flow(&self) -> &'static str {
+        self.handlers.definition().slug
+    }
 }
 
 impl std::fmt::Debug for Shared {
@@ -114,7 +131,10 @@ async fn flush(part: AbortOnDropHandle<()>, deadline: Instant) {
 }
 
 async fn mark_draining(shared: &Shared) {
-    if let Err(error) = mark_worker_draining(&shared.pool, shared.worker_id).await {
+    let marked = within(&shared.pool, MARK, async |connection| {
+        mark_worker_draining(connection, shared.worker_id).await
+    });
+    if let Err(error) = marked.await {
         warn!(
             error = &error as &dyn Error,
             "the worker could not be marked as draining, it seems to run until it has stopped"
@@ -123,7 +143,10 @@ async fn mark_draining(shared: &Shared) {
 }
 
 async fn mark_stopped(shared: &Shared) {
-    match timeout(GRACE, mark_worker_stopped(&shared.pool, shared.worker_id)).await {
+    let marked = within(&shared.pool, MARK, async |connection| {
+        mark_worker_stopped(connection, shared.worker_id).await
+    });
+    match timeout(GRACE, marked).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => warn!(
             error = &error as &dyn Error,

@@ -23,6 +23,8 @@ struct State {
     requested: CancellationToken,
     since: OnceLock<Instant>,
     fault: Mutex<Option<WorkerError>>,
+    /// Why the database asked for an end.
+    deprecated: OnceLock<String>,
     /// A request to it is one to this, too.
     parent: Option<Stop>,
 }
@@ -35,6 +37,7 @@ impl Stop {
                 requested: self.child_token(),
                 since: OnceLock::new(),
                 fault: Mutex::default(),
+                deprecated: OnceLock::new(),
                 parent: Some(self.clone()),
             }),
         }
@@ -44,6 +47,17 @@ impl Stop {
     pub(crate) fn request(&self) {
         self.state.since.get_or_init(Instant::now);
         self.state.requested.cancel();
+    }
+
+    /// Asks for a graceful end because the database does.
+    pub(crate) fn deprecate(&self, reason: &str) {
+        self.state.deprecated.get_or_init(|| reason.to_owned());
+        self.request();
+    }
+
+    /// Returns the reason why the database asked for an end, if it did.
+    pub(crate) fn deprecated(&self) -> Option<&str> {
+        self.state.deprecated.get().map(String::as_str)
     }
 
     /// Asks for a graceful end because the worker can't go on; the first fault is what the worker returns.

@@ -18,8 +18,8 @@ use crate::{
 
 /// One worker for each step of a flow, all in this process: [`StepWorker::all`].
 ///
-/// They live and end together: when one fails, or its function is out of service, none of this process runs. Where the others should go on, give that
-/// step a process of its own.
+/// They are started and stopped together. One that fails, or whose function is out of service, leaves
+/// the others alone, as in [`Workers`](super::Workers).
 ///
 /// What is set here holds for each worker; what [`step`](Self::step) sets comes first, in whichever order both are called.
 ///
@@ -88,15 +88,20 @@ impl<F> StepWorkers<F> {
         self.into_group().start(pool).await.map(WorkersHandle::new)
     }
 
-    /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains. When one of them fails, the
-    /// others drain, too.
+    /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
     ///
-    /// A second signal ends the drain at once. Dropping the future ends the workers at once, too; in both cases the tasks that still ran
-    /// are repeated by stall recovery.
+    /// A second signal ends the process at once, with exit code 143 for SIGTERM and 130 for ctrl-c,
+    /// whatever handlers do. Dropping the future ends the workers at once. In both cases the tasks
+    /// that still ran are repeated by stall recovery.
+    ///
+    /// Both signals are pgflow's from here on. When this has returned they end the process again,
+    /// unless the program had handled or ignored them before. One that installs its own handlers
+    /// later gives [`shutdown_on`](Self::shutdown_on).
     ///
     /// # Errors
     ///
-    /// Why one did not start, or why the first stopped that did without being asked to.
+    /// Why one did not start, or why the first stopped that did without being asked to and did not
+    /// come back.
     pub async fn run(self, pool: &PgPool) -> Result<(), WorkerError> {
         self.into_group().run(pool).await
     }

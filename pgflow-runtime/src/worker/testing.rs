@@ -12,7 +12,7 @@ use sqlx::postgres::PgPoolOptions;
 use uuid::Uuid;
 
 use super::{
-    Shared, WorkerOptions, attempts::Attempts, handlers::Handlers, options::Settings,
+    Shared, WorkerOptions, attempts::Attempts, handlers::Handlers, hub, options::Settings,
     shutdown::Stop, wakeup::Wakeup,
 };
 use crate::{
@@ -95,6 +95,8 @@ pub(crate) fn shared(act: Option<Act>, concurrency: usize) -> Arc<Shared> {
         wakeup: Wakeup::default(),
         attempts: Attempts::default(),
         stop: Stop::default(),
+        vitals: Arc::default(),
+        thread: hub::thread::handle().expect("a thread"),
     })
 }
 

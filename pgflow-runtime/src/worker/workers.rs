@@ -5,14 +5,21 @@ use std::{fmt, future::Future};
 use sqlx::PgPool;
 
 use super::{
-    FlowWorker, StepWorker, StepWorkers, WorkerError, WorkersHandle, group::Group, requests,
+    FlowWorker, HealthCheck, StepWorker, StepWorkers, WorkerError, WorkersHandle, group::Group,
+    requests,
 };
 use crate::startup::StartupError;
 
 /// Several workers in one process, of any flows: started in order, and stopped together.
 ///
-/// When one can't start, those that did are shut down before the error is returned. When one fails while it serves, the others shut down,
-/// too; one that ends without an error, because it was deprecated, leaves the others alone.
+/// When one can't start, those that did are shut down before the error is returned. A worker whose
+/// function is out of service, fenced or disabled, is no such reason while another one serves: it
+/// waits, and starts when its function is in service again.
+///
+/// A worker that ends while it serves, because of a message that it can't take or of a fence, stops
+/// alone: the others go on, and it comes back like that. The process ends when none serves any
+/// more. [`health`](Self::health) and the log show which one is out of service, and so does the
+/// error at the end.
 ///
 /// Workers of one process wake each other: a step that one makes ready is claimed by another without a wait for its next look.
 ///
@@ -73,6 +80,26 @@ impl Workers {
         self
     }
 
+    /// Returns a check of the health of these workers, to be asked before and after they start: for
+    /// the liveness and readiness probes of a supervisor.
+    ///
+    /// ```no_run
+    /// # async fn run(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use pgflow_runtime as pgflow;
+    /// use pgflow::worker::Workers;
+    ///
+    /// let workers = Workers::new(&pool);
+    /// let health = workers.health();
+    /// let is_live = move || health.check().is_live; // asked by a route of your server
+    /// workers.run().await?;
+    /// # let _ = is_live;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn health(&self) -> HealthCheck {
+        self.group.health()
+    }
+
     /// Starts the workers one after the other and returns once all are registered; they then serve in the background.
     ///
     /// Installs no signal handlers: use the handle, or [`shutdown_on`](Self::shutdown_on).
@@ -86,12 +113,18 @@ impl Workers {
 
     /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
     ///
-    /// A second signal ends the drain at once. Dropping the future ends the workers at once, too; in both cases the tasks that still ran
-    /// are repeated by stall recovery.
+    /// A second signal ends the process at once, with exit code 143 for SIGTERM and 130 for ctrl-c,
+    /// whatever handlers do. Dropping the future ends the workers at once. In both cases the tasks
+    /// that still ran are repeated by stall recovery.
+    ///
+    /// Both signals are pgflow's from here on. When this has returned they end the process again,
+    /// unless the program had handled or ignored them before. One that installs its own handlers
+    /// later gives [`shutdown_on`](Self::shutdown_on).
     ///
     /// # Errors
     ///
-    /// Why one did not start, or why the first stopped that did without being asked to.
+    /// Why one did not start, or why the first stopped that did without being asked to and did not
+    /// come back.
     pub async fn run(self) -> Result<(), WorkerError> {
         self.group.run(&self.pool).await
     }

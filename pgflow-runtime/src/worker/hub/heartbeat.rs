@@ -1,54 +1,45 @@
-//! Says that the workers live, whatever their handlers do, and hears what they should know.
+//! Heartbeats, and what their answers ask for.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc};
 
-use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tracing::{debug, warn};
+use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
+use tracing::warn;
 use uuid::Uuid;
 
-use super::{
-    HEARTBEAT, Hub,
-    line::{Line, Lost},
-};
+use super::{Core, HEARTBEAT, Member, line::Line};
 use crate::{
     sql::{
         CallError,
         complete::AttemptKey,
-        error::ErrorClass,
-        heartbeat::{Heartbeat, MOST_ATTEMPTS, lost_attempts, worker_heartbeats},
-        limit::within,
+        heartbeat::{
+            Heartbeat, MOST_ATTEMPTS, lost_attempts, report_overdue_attempts, worker_heartbeats,
+        },
         retry::Backoff,
     },
-    worker::WorkerError,
+    worker::{WorkerError, clock},
 };
 
-/// How long the hub's own connection may take before the pool is asked as well: the rest of the 6 s after which a worker seems dead.
-const PATIENCE: Duration = Duration::from_millis(700);
-/// How long a call over the pool may take: then another connection is tried.
-const LIMIT: Duration = Duration::from_secs(3);
 /// How long to look for lost attempts: the next heartbeat must not wait for that.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// Beats until it is dropped.
-pub(super) async fn run(hub: &Hub, line: &Line) {
+/// Sends heartbeats, and hears notifications between them, until it is dropped.
+pub(super) async fn run(core: &Core) {
+    let mut line = Line::new(core);
     let mut backoff = Backoff::database();
+    // Registration was the first heartbeat.
+    let mut due = Instant::now() + HEARTBEAT;
     loop {
-        let due = hub.due().heartbeat;
-        sleep_until(due).await;
+        let Err(_due) = timeout_at(due, line.attend()).await;
         let started = Instant::now();
-        match beat(hub, line).await {
+        match send(core, &mut line).await {
             Ok(()) => {
                 backoff.reset();
-                hub.due().heartbeat = started + HEARTBEAT;
+                due = started + HEARTBEAT;
                 // What is not found out in time is with the next heartbeat.
-                let _ = timeout(LOOK, look_for_lost_attempts(hub, line)).await;
+                let _ = timeout(LOOK, cancel_lost(core, &mut line)).await;
+                let _ = timeout(LOOK, report_overdue(core, &mut line)).await;
             }
             Err(error) => {
-                if error.class() == ErrorClass::PoolClosed {
-                    hub.fail(|| {
-                        WorkerError::PoolClosed(CallError::Database(sqlx::Error::PoolClosed))
-                    });
-                }
                 let delay = backoff.next_delay();
                 warn!(
                     ?delay,
@@ -56,67 +47,49 @@ pub(super) async fn run(hub: &Hub, line: &Line) {
                     "a heartbeat failed, the next one follows"
                 );
                 sleep(delay).await;
+                due = Instant::now();
             }
         }
     }
 }
 
-async fn beat(hub: &Hub, line: &Line) -> Result<(), CallError> {
-    let members = hub.members();
-    let mut worker_ids: Vec<Uuid> = members
+async fn send(core: &Core, line: &mut Line<'_>) -> Result<(), CallError> {
+    // The hub's own connection would hide it.
+    if core.pool.is_closed() {
+        let closed = || CallError::Database(sqlx::Error::PoolClosed);
+        core.fail(|| WorkerError::PoolClosed(closed()));
+        return Err(closed());
+    }
+    let mut members = core.members();
+    members.sort_unstable_by_key(|member| member.shared.worker_id);
+    let ids: Arc<[Uuid]> = members
         .iter()
         .map(|member| member.shared.worker_id)
         .collect();
-    worker_ids.sort_unstable();
-    let heard = say(hub, line, &worker_ids).await?;
-    hub.hear(&worker_ids, &heard);
+    let sent = clock::now();
+    let answers = line
+        .ask(&|connection| {
+            let ids = Arc::clone(&ids);
+            Box::pin(async move { worker_heartbeats(connection, &ids).await })
+        })
+        .await?;
+    apply(&members, &answers, sent);
     Ok(())
 }
 
-/// Over the hub's own connection; when that is not there, or silent, over the pool.
-async fn say(hub: &Hub, line: &Line, worker_ids: &[Uuid]) -> Result<Vec<Heartbeat>, CallError> {
-    let by_pool = within(&hub.pool, LIMIT, async |connection| {
-        worker_heartbeats(connection, worker_ids).await
-    });
-    // A closed pool says so; the hub's own connection would hide it.
-    if !*hub.listens.borrow() || hub.pool.is_closed() {
-        return by_pool.await;
-    }
-    let by_line = say_by_line(line, worker_ids);
-    tokio::pin!(by_line);
-    let is_silent = match timeout(PATIENCE, &mut by_line).await {
-        Ok(Some(heard)) => return Ok(heard),
-        Ok(None) => false,
-        Err(_elapsed) => true,
-    };
-    tokio::select! {
-        heard = by_pool => heard,
-        Some(heard) = by_line, if is_silent => Ok(heard),
+/// Each of the members that were asked for gets the answer that concerns it. One that has left in
+/// the meantime has stopped, and misses nothing.
+pub(super) fn apply(members: &[Arc<Member>], answers: &[Heartbeat], sent: u64) {
+    for member in members {
+        let id = member.shared.worker_id;
+        let answer = answers.iter().find(|answer| answer.worker_id == id);
+        member.apply(answer, sent);
     }
 }
 
-/// None when the connection is of no help. One that is lost meanwhile is made anew and asked again, once: a table that somebody has locked must
-/// not collect connections that wait for it.
-async fn say_by_line(line: &Line, worker_ids: &[Uuid]) -> Option<Vec<Heartbeat>> {
-    for _ in 0..2 {
-        match line.heartbeats(worker_ids.to_vec()).await {
-            Ok(Ok(heard)) => return Some(heard),
-            Ok(Err(error)) => {
-                debug!(
-                    error = &error as &dyn Error,
-                    "the pool is asked for the heartbeat"
-                );
-                return None;
-            }
-            Err(Lost) => {}
-        }
-    }
-    None
-}
-
-/// Tells handlers whose attempts have lost their meaning.
-async fn look_for_lost_attempts(hub: &Hub, line: &Line) {
-    let members = hub.members();
+/// Cancels attempts whose results are no longer needed.
+async fn cancel_lost(core: &Core, line: &mut Line<'_>) {
+    let members = core.members();
     let running: Vec<_> = members
         .iter()
         .flat_map(|member| {
@@ -125,17 +98,23 @@ async fn look_for_lost_attempts(hub: &Hub, line: &Line) {
         })
         .collect();
     for some in running.chunks(MOST_ATTEMPTS) {
-        let keys: Vec<AttemptKey> = some.iter().map(|(_, key)| key.clone()).collect();
-        match ask_which_are_lost(hub, line, keys).await {
+        let keys: Arc<[AttemptKey]> = some.iter().map(|(_, key)| key.clone()).collect();
+        let lost = line
+            .ask(&|connection| {
+                let keys = Arc::clone(&keys);
+                Box::pin(async move { lost_attempts(connection, &keys).await })
+            })
+            .await;
+        match lost {
             Ok(lost) => {
                 for (member, key) in lost.into_iter().filter_map(|position| some.get(position)) {
-                    member.lose(key);
+                    member.cancel_lost(key);
                 }
             }
             Err(error) => {
                 warn!(
                     error = &error as &dyn Error,
-                    "it could not be found out which attempts are still wanted, the next try follows"
+                    "could not check which attempts are still current, the next try follows"
                 );
                 return;
             }
@@ -143,18 +122,31 @@ async fn look_for_lost_attempts(hub: &Hub, line: &Line) {
     }
 }
 
-async fn ask_which_are_lost(
-    hub: &Hub,
-    line: &Line,
-    keys: Vec<AttemptKey>,
-) -> Result<Vec<usize>, CallError> {
-    if *hub.listens.borrow()
-        && let Ok(Ok(answer)) = timeout(PATIENCE, line.lost_attempts(keys.clone())).await
-    {
-        return answer;
+/// Reports attempts that go on after their time is over, as those do that block their threads:
+/// their tasks must not start anywhere else meanwhile.
+async fn report_overdue(core: &Core, line: &mut Line<'_>) {
+    for member in core.members() {
+        let worker_id = member.shared.worker_id;
+        let overdue = member.shared.attempts.overdue(Instant::now());
+        for some in overdue.chunks(MOST_ATTEMPTS) {
+            let keys: Arc<[AttemptKey]> = some.into();
+            let reported = line
+                .ask(&|connection| {
+                    let keys = Arc::clone(&keys);
+                    Box::pin(
+                        async move { report_overdue_attempts(connection, worker_id, &keys).await },
+                    )
+                })
+                .await;
+            if let Err(error) = reported {
+                warn!(
+                    %worker_id,
+                    attempts = some.len(),
+                    error = &error as &dyn Error,
+                    "could not report attempts that go on after their timeout, the next try follows"
+                );
+                return;
+            }
+        }
     }
-    within(&hub.pool, LIMIT, async |connection| {
-        lost_attempts(connection, &keys).await
-    })
-    .await
 }

@@ -1,163 +1,187 @@
-//! The hub's own connection: it hears notifications, and carries heartbeats also while handlers use up the pool.
+//! The hub's own connection: notifications come over it, and heartbeats go.
 
-use std::future::Future;
+use std::convert::Infallible;
 
+use sqlx::postgres::PgListener;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
-    time::Instant,
+    select,
+    sync::watch,
+    time::{Duration, Instant, sleep_until, timeout},
 };
 use tracing::{debug, info};
-use uuid::Uuid;
 
-use super::Hub;
+use super::Core;
 use crate::{
-    listening::{Listening, Outage, within_limit},
-    sql::{
-        CallError,
-        complete::AttemptKey,
-        heartbeat::{Heartbeat, lost_attempts, worker_heartbeats},
-    },
+    flow::BoxFuture,
+    listening::{LIMIT, Listening, Outage, no_answer},
+    sql::CallError,
 };
 
 /// Where the database says which queue got work.
 const CHANNEL: &str = "pgflow_work";
 
-/// Where to ask for calls over the connection. They wait for it while it is made, or made anew.
+/// How long the connection may be silent before another one is asked as well: the rest of the 6 s
+/// after which a worker seems dead.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// The connection, made anew whenever it is lost or has turned bad.
 #[derive(Debug)]
-pub(super) struct Line {
-    requests: mpsc::Sender<Request>,
+pub(super) struct Line<'a> {
+    core: &'a Core,
+    wanted: watch::Receiver<bool>,
+    open: Option<Open>,
+    outage: Outage,
+    /// When to try again while there is none.
+    retry_at: Instant,
 }
 
-/// The connection was lost before it answered.
 #[derive(Debug)]
-pub(super) struct Lost;
-
-type Reply<T> = oneshot::Sender<Result<T, CallError>>;
-
-#[derive(Debug)]
-pub(super) enum Request {
-    Heartbeats(Vec<Uuid>, Reply<Vec<Heartbeat>>),
-    LostAttempts(Vec<AttemptKey>, Reply<Vec<usize>>),
+struct Open {
+    listening: Listening,
+    since: Instant,
+    /// Asked only after another one was silent.
+    is_new: bool,
 }
 
-pub(super) fn new() -> (Line, mpsc::Receiver<Request>) {
-    // One call at a time, and some that nobody waits for any more.
-    let (sender, receiver) = mpsc::channel(4);
-    (Line { requests: sender }, receiver)
-}
+/// A call over a connection; made again on another one when the first is lost, or silent.
+pub(super) type Call<'a, T> =
+    &'a (dyn for<'c> Fn(&'c mut PgListener) -> BoxFuture<'c, Result<T, CallError>> + Send + Sync);
 
-impl Line {
-    pub(super) async fn heartbeats(
-        &self,
-        worker_ids: Vec<Uuid>,
-    ) -> Result<Result<Vec<Heartbeat>, CallError>, Lost> {
-        self.ask(|reply| Request::Heartbeats(worker_ids, reply))
-            .await
-    }
+/// A connection that can be kept, and its answer.
+type Answered<T> = (Open, Result<T, CallError>);
 
-    pub(super) async fn lost_attempts(
-        &self,
-        attempts: Vec<AttemptKey>,
-    ) -> Result<Result<Vec<usize>, CallError>, Lost> {
-        self.ask(|reply| Request::LostAttempts(attempts, reply))
-            .await
-    }
-
-    async fn ask<T>(
-        &self,
-        request: impl FnOnce(Reply<T>) -> Request,
-    ) -> Result<Result<T, CallError>, Lost> {
-        let (reply, answer) = oneshot::channel();
-        self.requests.send(request(reply)).await.map_err(|_| Lost)?;
-        answer.await.map_err(|_| Lost)
-    }
-}
-
-/// Keeps the connection up, as long as a member wants it, until it is dropped.
-pub(super) async fn run(hub: &Hub, mut requests: mpsc::Receiver<Request>, is_first: bool) {
-    let mut wanted = hub.listens.subscribe();
-    let mut outage = Outage::new(
-        "the connection for notifications was lost or can't be made; workers poll until it is there",
-        "still no connection for notifications",
-    );
-    if !is_first {
-        // Workers that stop together lead one after the other, for a moment each.
-        outage.pause().await;
-    }
-    // The hub keeps the sender.
-    while wanted.wait_for(|&wanted| wanted).await.is_ok() {
-        let since = Instant::now();
-        let ended = match Listening::open(&hub.pool, CHANNEL).await {
-            Ok(mut connection) => {
-                if outage.is_known() {
-                    info!("the connection for notifications is there again");
-                }
-                // Only now: what is notified from here on is heard.
-                hub.announce_all();
-                connection.serve(hub, &mut requests, &mut wanted).await
-            }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = ended {
-            outage.after(since, &error).await;
+impl<'a> Line<'a> {
+    pub(super) fn new(core: &'a Core) -> Self {
+        Self {
+            core,
+            wanted: core.listens.subscribe(),
+            open: None,
+            outage: Outage::new(
+                "the connection for heartbeats and notifications was lost or can't be made; \
+                 workers poll until it is there",
+                "still no connection for heartbeats and notifications",
+            ),
+            retry_at: Instant::now(),
         }
     }
-}
 
-impl Listening {
-    /// Hears notifications and makes calls. Ends well when nobody wants that any more.
-    async fn serve(
-        &mut self,
-        hub: &Hub,
-        requests: &mut mpsc::Receiver<Request>,
-        wanted: &mut watch::Receiver<bool>,
-    ) -> Result<(), sqlx::Error> {
+    /// Hears notifications, and makes the connection where there is none. Dropped at any time it
+    /// loses nothing.
+    pub(super) async fn attend(&mut self) -> Infallible {
         loop {
-            tokio::select! {
-                // Notifications that arrive during a call are kept for the next `hear`.
-                notification = self.hear() => hub.announce(notification?.payload()),
-                Some(request) = requests.recv() => self.answer(request).await?,
-                () = until_unwanted(wanted) => {
-                    debug!("no worker of this process wants notifications any more");
-                    return Ok(());
+            let Some(open) = &mut self.open else {
+                sleep_until(self.retry_at).await;
+                let since = Instant::now();
+                self.wanted.mark_unchanged();
+                match connect(self.core).await {
+                    Ok(open) => self.keep(open),
+                    Err(error) => self.lost(since, &error),
+                }
+                continue;
+            };
+            let since = open.since;
+            select! {
+                heard = open.listening.hear() => match heard {
+                    Ok(notification) => self.core.announce(notification.payload()),
+                    Err(error) => self.lost(since, &error),
+                },
+                // The hub keeps the sender.
+                Ok(()) = self.wanted.changed() => {
+                    debug!("the connection is made anew: notifications are wanted now, or no longer");
+                    self.open = None;
                 }
             }
         }
     }
 
-    async fn answer(&mut self, request: Request) -> Result<(), sqlx::Error> {
-        let listener = &mut self.listener;
-        match request {
-            Request::Heartbeats(ids, reply) => {
-                reply_with(reply, worker_heartbeats(listener, &ids)).await
+    /// Makes a call, over the connection that there is, and over another one when that is of no
+    /// help: no more than two are ever asked at a time, as a table that somebody has locked must
+    /// not collect connections that wait for it.
+    pub(super) async fn ask<T>(&mut self, call: Call<'_, T>) -> Result<T, CallError> {
+        let since = self
+            .open
+            .as_ref()
+            .map_or_else(Instant::now, |open| open.since);
+        let answered = timeout(LIMIT, ask(self.core, self.open.take(), call)).await;
+        match answered.unwrap_or_else(|_elapsed| Err(no_answer().into())) {
+            Ok((open, answer)) => {
+                self.keep(open);
+                answer
             }
-            Request::LostAttempts(keys, reply) => {
-                reply_with(reply, lost_attempts(listener, &keys)).await
+            Err(error) => {
+                self.lost(since, &error);
+                Err(error)
             }
         }
+    }
+
+    fn keep(&mut self, mut open: Open) {
+        if std::mem::take(&mut open.is_new) {
+            if self.outage.is_known() {
+                info!("the connection for heartbeats and notifications is there again");
+            }
+            // Only now: what is notified from here on is heard.
+            self.core.announce_all();
+        }
+        self.open = Some(open);
+    }
+
+    fn lost(&mut self, since: Instant, error: &(dyn std::error::Error + 'static)) {
+        self.open = None;
+        self.retry_at = Instant::now() + self.outage.note(since, error);
     }
 }
 
-/// Makes a call unless nobody waits for it any more. An error that is not the database's answer, or none in time, ends the connection.
-async fn reply_with<T>(
-    reply: Reply<T>,
-    call: impl Future<Output = Result<T, CallError>>,
-) -> Result<(), sqlx::Error> {
-    if reply.is_closed() {
-        return Ok(());
-    }
-    let answer = match within_limit(call).await? {
-        Err(CallError::Database(error)) if error.as_database_error().is_none() => {
-            return Err(error);
-        }
-        answer => answer,
+async fn connect(core: &Core) -> Result<Open, CallError> {
+    let channel = core.listens.borrow().then_some(CHANNEL);
+    let since = Instant::now();
+    let listening = Listening::open_with(&core.pool, core.connect_options(), channel).await?;
+    Ok(Open {
+        listening,
+        since,
+        is_new: true,
+    })
+}
+
+async fn ask<T>(
+    core: &Core,
+    open: Option<Open>,
+    call: Call<'_, T>,
+) -> Result<Answered<T>, CallError> {
+    let by_another = async { answer(connect(core).await?, call).await };
+    let Some(open) = open else {
+        return by_another.await;
     };
-    // Whoever asked may have stopped waiting meanwhile.
-    let _ = reply.send(answer);
-    Ok(())
+    let by_this = answer(open, call);
+    tokio::pin!(by_this);
+    match timeout(PATIENCE, &mut by_this).await {
+        Ok(Ok(answered)) => return Ok(answered),
+        Ok(Err(error)) => {
+            debug!(
+                error = &error as &dyn std::error::Error,
+                "the connection is of no use any more, the call is made on another one"
+            );
+            return by_another.await;
+        }
+        Err(_elapsed) => {}
+    }
+    tokio::pin!(by_another);
+    select! {
+        answered = &mut by_this => match answered {
+            Ok(answered) => Ok(answered),
+            Err(_lost) => by_another.await,
+        },
+        answered = &mut by_another => match answered {
+            Ok(answered) => Ok(answered),
+            Err(_refused) => by_this.await,
+        },
+    }
 }
 
-async fn until_unwanted(wanted: &mut watch::Receiver<bool>) {
-    // The hub keeps the sender, so this is the only way to end.
-    let _ = wanted.wait_for(|&wanted| !wanted).await;
+/// An answer with the connection, or the error of one that has to be closed.
+async fn answer<T>(mut open: Open, call: Call<'_, T>) -> Result<Answered<T>, CallError> {
+    match call(&mut open.listening.listener).await {
+        Err(error) if error.spoils_connection() => Err(error),
+        answer => Ok((open, answer)),
+    }
 }

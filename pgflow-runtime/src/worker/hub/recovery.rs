@@ -2,11 +2,12 @@
 
 use std::{error::Error, time::Duration};
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
 use tracing::warn;
 
-use super::Hub;
+use super::Core;
 use crate::{
+    listening::single,
     sql::{CallError, limit::Limited, maintenance::recover_tasks, retry::jittered},
     worker::wakeup::wake_all,
 };
@@ -15,18 +16,23 @@ use crate::{
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Recovers tasks of all flows until it is dropped.
-pub(super) async fn run(hub: &Hub) {
-    let calls = Limited::new(hub.pool.clone());
+pub(super) async fn run(core: &Core) {
+    // A connection of its own, as the call may take long and heartbeats must not wait for it, and
+    // none between two looks.
+    let pool = single(&core.pool)
+        .after_release(|_, _| Box::pin(async { Ok(false) }))
+        .connect_lazy_with(core.connect_options());
+    let calls = Limited::new(pool.clone());
+    // At once: a worker is often started because one died.
     loop {
-        let due = hub.due().recovery;
-        sleep_until(due).await;
+        pool.set_connect_options(core.connect_options());
         if let Err(error) = recover_all(&calls).await {
             warn!(
                 error = &error as &dyn Error,
                 "recovery of tasks failed, the next try follows"
             );
         }
-        hub.due().recovery = Instant::now() + jittered(INTERVAL);
+        sleep(jittered(INTERVAL)).await;
     }
 }
 
