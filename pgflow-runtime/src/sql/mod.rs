@@ -27,6 +27,7 @@ pub(crate) mod retry;
 pub(crate) mod rights;
 pub(crate) mod run;
 pub(crate) mod testing;
+pub(crate) mod watch;
 pub(crate) mod worker;
 
 pub use error::{CallError, Refusal, RefusalCode};
