@@ -12,6 +12,7 @@ mod happy;
 mod heartbeat;
 mod idle;
 mod logs;
+mod memory;
 mod outage;
 pub(crate) mod probe;
 mod process;

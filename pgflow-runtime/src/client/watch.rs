@@ -30,13 +30,7 @@ impl Watch {
         let run_id = run.run_id();
         Self {
             run_id,
-            waiter: Some(Waiter::join(
-                run.pool(),
-                run_id,
-                hears,
-                pace,
-                run.listens(),
-            )),
+            waiter: Some(Waiter::join(run.pool(), run_id, hears, pace, run.listens())),
             failure: None,
         }
     }

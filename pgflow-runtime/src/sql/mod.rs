@@ -14,6 +14,7 @@ pub(crate) mod explain;
 pub(crate) mod fail;
 pub(crate) mod heartbeat;
 pub(crate) mod history;
+pub(crate) mod idle;
 pub(crate) mod inspect;
 pub(crate) mod inspect_flow;
 mod kept;

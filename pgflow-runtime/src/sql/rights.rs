@@ -16,7 +16,7 @@ const TABLES: [&str; 4] = [
 const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
-const FUNCTIONS: [&str; 12] = [
+const FUNCTIONS: [&str; 13] = [
     "claim_tasks",
     "complete_tasks",
     "ensure_flow_compiled",
@@ -29,6 +29,7 @@ const FUNCTIONS: [&str; 12] = [
     "requeue_stalled_tasks",
     "track_worker_function",
     "worker_heartbeats",
+    "workers_with_work",
 ];
 
 /// A right that the connected role lacks.
@@ -85,6 +86,7 @@ mod tests {
         include_str!("definition.rs"),
         include_str!("fail.rs"),
         include_str!("heartbeat.rs"),
+        include_str!("idle.rs"),
         include_str!("maintenance.rs"),
         include_str!("release.rs"),
         include_str!("worker.rs"),

@@ -119,7 +119,7 @@ fn started(
         input: row.try_get::<RawJson, _>("input")?.0,
         flow_input: row
             .try_get::<Option<RawJson>, _>("flow_input")?
-            .map(|json| json.0),
+            .map(|json| json.0.into()),
     })
 }
 

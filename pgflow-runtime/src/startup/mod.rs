@@ -27,7 +27,10 @@ use crate::{
     sql::{
         definition::{Compilation, CompileStatus, MismatchKind, ensure_flow_compiled},
         rights,
-        worker::{Registration, disabled, environment, register_worker, track_worker_function},
+        worker::{
+            Registration, disabled, environment, register_worker, share_flow_input,
+            track_worker_function,
+        },
     },
     worker::{Stop, WorkerOptions},
 };
@@ -171,6 +174,9 @@ async fn register(
     // Tracking has locked the function's row: whoever fences it has done so before, or waits until the worker is registered, and tells it to stop.
     refuse_disabled(&mut transaction, function_name).await?;
     let worker_id = Uuid::now_v7();
+    if !plan.flow_input_steps.is_empty() {
+        share_flow_input(&mut *transaction).await?;
+    }
     register_worker(
         &mut *transaction,
         &Registration {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{Span, info_span};
 
-use super::{Shared, handlers::Handlers};
+use super::{Shared, budget::Reserved, handlers::Handlers};
 use crate::{
     context::{Attempt, StepContext},
     flow::{StepError, Task},
@@ -33,6 +33,8 @@ pub(crate) struct Finished {
     /// The attempt's, for what is logged of its result.
     pub(crate) span: Span,
     pub(crate) result: Result<Box<RawValue>, Failure>,
+    /// The output's place among those that wait to be recorded.
+    pub(crate) reserved: Reserved,
 }
 
 /// The span of everything that is logged while the task is attempted.
@@ -109,6 +111,7 @@ pub(crate) async fn run_with(
         max_attempts: claimed.max_attempts,
         span: Span::current(),
         result: result.map_err(|error| failure(&error)),
+        reserved: Reserved::default(),
     }
 }
 

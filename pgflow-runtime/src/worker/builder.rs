@@ -6,8 +6,8 @@ use sqlx::PgPool;
 use tracing::{Span, info, info_span};
 
 use super::{
-    WorkerOptions, attempts::Attempts, conditions, handlers::Handlers, options::Settings,
-    requests::Request, serve::Shared, shutdown::Stop, wakeup::Wakeup,
+    WorkerOptions, attempts::Attempts, budget::Budget, conditions, handlers::Handlers,
+    options::Settings, requests::Request, serve::Shared, shutdown::Stop, wakeup::Wakeup,
 };
 use crate::startup::{self, StartupError, Target};
 
@@ -79,6 +79,7 @@ impl Builder {
             options,
             wakeup: Wakeup::of(target),
             attempts: Attempts::default(),
+            budget: Budget::of(pool),
             stop,
         };
         Ok((Arc::new(shared), span))

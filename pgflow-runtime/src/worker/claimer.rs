@@ -5,10 +5,10 @@ use std::{error::Error, time::Duration};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, error, warn};
 
-use super::{Shared, WorkerError, executor::Executor, wakeup::Sleeper};
+use super::{Shared, WorkerError, executor::Executor, pace::AHEAD_BYTES, wakeup::Sleeper};
 use crate::sql::{
     CallError, RefusalCode,
-    claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks},
+    claim::{Claim, ClaimedTask, Keep, UnsupportedMessage, claim_tasks},
     error::ErrorClass,
     limit::Limited,
     retry::Backoff,
@@ -28,10 +28,12 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
         };
         pace.claim_took(called.elapsed());
         let pause = match claim {
-            Ok(Claim::Tasks(tasks)) => {
+            Ok(Claim::Tasks(claimed)) => {
                 backoff.reset();
-                let full = tasks.len() >= slots;
-                start(shared, executor, tasks);
+                let full = claimed.tasks.len() + claimed.excess.len() >= slots;
+                pace.claimed(claimed.tasks.len(), claimed.bytes);
+                executor.give_back(claimed.excess);
+                start(shared, executor, claimed.tasks);
                 if full {
                     continue;
                 }
@@ -64,8 +66,13 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
 /// A claim in flight is waited for even when the worker is asked to stop: dropping it would leave tasks started that nobody runs.
 async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<Claim, CallError>> {
     let max_tasks = i32::try_from(slots).unwrap_or(i32::MAX);
-    let claim =
-        calls.call(async |connection| claim_tasks(connection, shared.worker_id, max_tasks).await);
+    // Those for which there are slots now, and of those that wait for one only as much as may wait.
+    let keep = Keep {
+        tasks: slots.min(shared.options.concurrency),
+        bytes: AHEAD_BYTES,
+    };
+    let claim = calls
+        .call(async |connection| claim_tasks(connection, shared.worker_id, max_tasks, keep).await);
     let claim = shared
         .stop
         .within(shared.options.shutdown_timeout, claim)

@@ -72,6 +72,7 @@ pub(crate) mod attempt;
 mod attempts;
 #[doc(hidden)]
 pub mod bounds;
+mod budget;
 mod builder;
 mod claimer;
 mod completer;

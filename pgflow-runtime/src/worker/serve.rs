@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::{
     WorkerError,
     attempts::Attempts,
+    budget::Budget,
     claimer,
     completer::Completer,
     executor::{Busy, Executor},
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) options: WorkerOptions,
     pub(crate) wakeup: Wakeup,
     pub(crate) attempts: Attempts,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) stop: Stop,
 }
 

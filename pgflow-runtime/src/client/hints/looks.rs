@@ -92,9 +92,11 @@ async fn look(hints: &Hints, batch: &Batch) -> Result<Sights, CallError> {
         let look = within(&hints.pool, LIMIT, async |connection| {
             run_states(connection, run_ids).await
         });
-        sights
-            .states
-            .extend(look.await?.into_iter().map(|state| (state.run_id, of(&state))));
+        sights.states.extend(
+            look.await?
+                .into_iter()
+                .map(|state| (state.run_id, of(&state))),
+        );
     }
     Ok(sights)
 }

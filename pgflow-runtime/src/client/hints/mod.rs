@@ -27,14 +27,14 @@ use tokio::{
 };
 use uuid::Uuid;
 
-pub(super) use self::{
-    schedule::Pace,
-    waiters::{Hears, News, Sight},
-};
 use self::{
     attendance::Wanted,
     line::Event,
     waiters::{Entry, Waiters},
+};
+pub(super) use self::{
+    schedule::Pace,
+    waiters::{Hears, News, Sight},
 };
 use crate::{
     lock::lock,

@@ -98,7 +98,14 @@ impl Sleepers {
     fn tell(&mut self, batch: &Batch, ended: &[Uuid]) -> usize {
         let sight = |&run_id: &Uuid| {
             let is_ended = ended.contains(&run_id);
-            (run_id, if is_ended { Sight::ENDED } else { Sight::STARTED })
+            (
+                run_id,
+                if is_ended {
+                    Sight::ENDED
+                } else {
+                    Sight::STARTED
+                },
+            )
         };
         let sights = Sights {
             ends: self.run_ids.iter().map(sight).collect(),

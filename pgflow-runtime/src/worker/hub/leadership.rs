@@ -11,7 +11,7 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::{Hub, heartbeat, line, recovery};
+use super::{Hub, heartbeat, line, looks, recovery};
 use crate::lock::lock;
 
 /// How often the leader shows that its runtime still runs it.
@@ -51,6 +51,7 @@ pub(super) async fn attend(hub: Arc<Hub>) {
             () = line::run(&hub, requests, lead.is_first()) => {}
             () = heartbeat::run(&hub, &line) => {}
             () = recovery::run(&hub) => {}
+            () = looks::run(&hub) => {}
         }
     }
 }

@@ -7,6 +7,7 @@
 mod heartbeat;
 mod leadership;
 mod line;
+mod looks;
 mod recovery;
 
 use std::{
