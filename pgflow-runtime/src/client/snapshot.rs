@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData};
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use super::{ClientError, hints::Sight};
 use crate::flow::{AcceptsStep, DecodeError, Flow, Outputs, StepId, decode};
 
 /// The status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RunStatus {
@@ -24,7 +24,7 @@ pub enum RunStatus {
 }
 
 /// The status of a step in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum StepStatus {
@@ -41,7 +41,7 @@ pub enum StepStatus {
 }
 
 /// Why a step was skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SkipReason {

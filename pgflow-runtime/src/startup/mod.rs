@@ -25,6 +25,7 @@ pub use crate::sql::definition::LiveWorker;
 use crate::{
     migrate::{self, NotReadyError, Release},
     sql::{
+        coverage::is_serving,
         definition::{Compilation, CompileStatus, MismatchKind, ensure_flow_compiled},
         rights,
         worker::{
@@ -66,13 +67,22 @@ fn plan(target: Target, options: &WorkerOptions) -> Result<Plan, StartupError> {
 }
 
 /// Registers a worker for what the target says; a wait for others ends when a stop is requested.
+///
+/// `sibling` is a worker of the same definition that was just registered over the same pool: what that start has checked
+/// is not checked again.
 pub(crate) async fn start(
     pool: &PgPool,
     target: Target,
     options: &WorkerOptions,
+    sibling: Option<Uuid>,
     stop: &Stop,
 ) -> Result<Registered, StartupError> {
     let plan = plan(target, options)?;
+    if let Some(sibling) = sibling
+        && let Some(registered) = join(pool, &plan, options, sibling).await?
+    {
+        return Ok(registered);
+    }
     let mut connection = pool.acquire().await.map_err(StartupError::Connect)?;
     if options.migrate {
         migrate::migrate(pool).await?;
@@ -90,6 +100,34 @@ pub(crate) async fn start(
         wait.pause(draining, stop).await?;
         connection = pool.acquire().await.map_err(StartupError::Connect)?;
     }
+}
+
+/// Registers a worker beside one whose start has compiled the definition. None when that no longer holds, or something
+/// is refused: a start by itself then says what is wrong.
+async fn join(
+    pool: &PgPool,
+    plan: &Plan,
+    options: &WorkerOptions,
+    sibling: Uuid,
+) -> Result<Option<Registered>, StartupError> {
+    let mut transaction = pool.begin().await.map_err(StartupError::Connect)?;
+    let joined = async {
+        let worker_id = enrol(&mut transaction, plan, options).await?;
+        // After registration, which locks the flow: whoever replaces a definition tells its workers to stop before.
+        let holds = is_serving(&mut *transaction, sibling).await?;
+        Ok::<_, StartupError>(holds.then_some(worker_id))
+    };
+    let worker_id = match joined.await {
+        Ok(Some(worker_id)) => worker_id,
+        Ok(None) | Err(StartupError::Refused(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    transaction.commit().await?;
+    Ok(Some(Registered {
+        worker_id,
+        queue_name: plan.queue_name.clone(),
+        compile_status: CompileStatus::Verified,
+    }))
 }
 
 /// Checks that the role may do all that a worker does, also what it does only when something fails or when it stops.
@@ -165,30 +203,7 @@ async fn register(
             return Ok(Answer::Draining(draining));
         }
     };
-    track_worker_function(
-        &mut *transaction,
-        function_name,
-        options.start_mode.as_str(),
-    )
-    .await?;
-    // Tracking has locked the function's row: whoever fences it has done so before, or waits until the worker is registered, and tells it to stop.
-    refuse_disabled(&mut transaction, function_name).await?;
-    let worker_id = Uuid::now_v7();
-    if !plan.flow_input_steps.is_empty() {
-        share_flow_input(&mut *transaction).await?;
-    }
-    register_worker(
-        &mut *transaction,
-        &Registration {
-            worker_id,
-            function_name,
-            flow_slug: definition.slug,
-            step_slug: plan.target.step_slug(),
-            queue_name: &plan.queue_name,
-            flow_input_steps: &plan.flow_input_steps,
-        },
-    )
-    .await?;
+    let worker_id = enrol(&mut transaction, plan, options).await?;
     transaction.commit().await?;
     if compile_status == CompileStatus::Recompiled {
         warn!(
@@ -202,6 +217,35 @@ async fn register(
         queue_name: plan.queue_name.clone(),
         compile_status,
     }))
+}
+
+/// Registers the worker and its function, unless that is out of service.
+async fn enrol(
+    connection: &mut PgConnection,
+    plan: &Plan,
+    options: &WorkerOptions,
+) -> Result<Uuid, StartupError> {
+    let function_name = options.function_name.as_str();
+    track_worker_function(&mut *connection, function_name, options.start_mode.as_str()).await?;
+    // Tracking has locked the function's row: whoever fences it has done so before, or waits until the worker is registered, and tells it to stop.
+    refuse_disabled(connection, function_name).await?;
+    let worker_id = Uuid::now_v7();
+    if !plan.flow_input_steps.is_empty() {
+        share_flow_input(&mut *connection).await?;
+    }
+    register_worker(
+        &mut *connection,
+        &Registration {
+            worker_id,
+            function_name,
+            flow_slug: plan.target.definition.slug,
+            step_slug: plan.target.step_slug(),
+            queue_name: &plan.queue_name,
+            flow_input_steps: &plan.flow_input_steps,
+        },
+    )
+    .await?;
+    Ok(worker_id)
 }
 
 async fn refuse_disabled(

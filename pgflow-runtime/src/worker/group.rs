@@ -1,6 +1,6 @@
 //! Workers that are started together and end together; often there is just one.
 
-use std::error::Error;
+use std::{error::Error, ptr};
 
 use sqlx::PgPool;
 use tokio::task::JoinSet;
@@ -184,6 +184,8 @@ fn name(target: Target) -> String {
 struct Serving {
     workers: JoinSet<Result<(), WorkerError>>,
     worker_ids: Vec<Uuid>,
+    /// What each of them serves.
+    targets: Vec<Target>,
     stop: Stop,
 }
 
@@ -192,8 +194,17 @@ impl Serving {
         Self {
             workers: JoinSet::new(),
             worker_ids: Vec::new(),
+            targets: Vec::new(),
             stop,
         }
+    }
+
+    /// A worker of another step of the same flow: its start has checked and stored the definition.
+    fn sibling_of(&self, target: Target) -> Option<Uuid> {
+        target.step?;
+        let is_sibling = |other: &Target| ptr::eq(other.definition, target.definition);
+        let first = self.targets.iter().position(is_sibling)?;
+        self.worker_ids.get(first).copied()
     }
 
     async fn start(&mut self, mut member: Builder, pool: &PgPool) -> Result<(), StartupError> {
@@ -202,9 +213,15 @@ impl Serving {
         let request = request.map(|request| forward(request, stop.clone()));
         // After a request a registration in progress may come to its end, so that the worker does not seem to live.
         // Boxed: of all that starting takes, a caller's future would hold the most, for as long as it is.
-        let registered = stop.within(GRACE, Box::pin(member.register(pool, stop.clone())));
+        let target = member.target();
+        let sibling = self.sibling_of(target);
+        let registered = stop.within(
+            GRACE,
+            Box::pin(member.register(pool, sibling, stop.clone())),
+        );
         let (shared, span) = registered.await.unwrap_or(Err(StartupError::ShutDown))?;
         self.worker_ids.push(shared.worker_id);
+        self.targets.push(target);
         let serve = async move {
             let _request = request;
             serve(shared).await

@@ -38,6 +38,13 @@
 //! of it: over it come notifications and go heartbeats, so that handlers which use up the pool do not make their worker seem dead. With
 //! [`listen(false)`](FlowWorker::listen) there is none, and heartbeats take the pool's: for poolers in transaction mode.
 //!
+//! # Memory
+//!
+//! Beside what handlers allocate, a worker holds the inputs of its running tasks; up to 16 MiB of inputs of tasks that
+//! wait for a slot; and, together with the others of its pool, up to 16 MiB of outputs that wait to be recorded, about four
+//! times while they are. A handler whose output has no place yet keeps its slot. A flow's input that many tasks of a run
+//! take is held once for each claim.
+//!
 //! # Heartbeats
 //!
 //! Every 5 s the workers of a process say that they live, all in one statement; others take a worker for dead after 6 s of silence. The answer
