@@ -24,3 +24,6 @@ alter table pgflow.workers
     -- The process, as its own machine calls it. NULL: a worker of an older release.
     add column host text,
     add column pid bigint;
+
+-- The worker takes a flow's input once for each run of a claim, instead of with each task.
+alter table pgflow.workers add column flow_input_once boolean not null default false;

@@ -6,7 +6,7 @@ pub use pgflow_macros::{flow, step};
 #[cfg_attr(docsrs, doc(cfg(feature = "dev")))]
 pub use pgflow_runtime::dev;
 pub use pgflow_runtime::{
-    client::{self, Client, ClientError, RunError, RunHandle, StartFlow},
+    client::{self, Client, ClientError, RunError, RunEvent, RunHandle, StartFlow},
     context::StepContext,
     definition,
     flow::{
@@ -37,7 +37,7 @@ pub mod testing {
 /// What a module with a flow, or with its worker or caller, needs: `use pgflow::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Client, Flow, FlowWorker, Permanent, RetryAfter, RunHandle, StartFlow, StepContext,
-        StepError, StepId, StepQueued, StepResult, StepWorker, Workers, flow, step,
+        Client, Flow, FlowWorker, Permanent, RetryAfter, RunEvent, RunHandle, StartFlow,
+        StepContext, StepError, StepId, StepQueued, StepResult, StepWorker, Workers, flow, step,
     };
 }

@@ -2,6 +2,8 @@
 -- claim: unless every message gets it, the whole claim fails with PF008 and nothing has changed. The arrays run in parallel; `places` are where the
 -- locked rows lie (ctid), `timeouts` and `max_attempts` the effective ones. `flow_input_steps`: the worker's steps whose handlers also take the flow's
 -- input. `counted`: whether somebody has counted the read of the messages.
+-- A worker that registered with flow_input_once gets the flow's input once for each run in the claim, in the first of its rows whose step takes it;
+-- the `input` of a single root step, which is the same, is then NULL. Whatever the size of a map, its input crosses the network once per claim.
 -- Neither run nor step is locked: whatever ends them must take the lock of each active task first, so a task that is still queued under its lock
 -- belongs to a step that runs.
 -- What starts is written down in pgflow.claims, in the same transaction: recovery finds it there and nowhere else.
@@ -25,6 +27,8 @@ declare
     v_tasks int := cardinality(_start_claimed.message_ids);
     v_now timestamptz := clock_timestamp();
     v_is_careful boolean := coalesce(current_setting('pgflow.careful_claims', true) = 'on', false);
+    v_once boolean := false;
+    v_carriers bigint[];
     v_count int;
 begin
     v_count := pgflow._take_messages(
@@ -50,6 +54,18 @@ begin
         _start_claimed.run_ids, _start_claimed.step_slugs, _start_claimed.task_indexes
     );
 
+    if _start_claimed.flow_input_steps <> '{}' then
+        v_once := exists (select from pgflow.workers w where w.worker_id = _start_claimed.worker_id and w.flow_input_once);
+    end if;
+    if v_once then
+        v_carriers := array(
+            select min(x.message_id)
+            from unnest(_start_claimed.run_ids, _start_claimed.step_slugs, _start_claimed.message_ids) as x (run_id, step_slug, message_id)
+            where x.step_slug = any (_start_claimed.flow_input_steps)
+            group by x.run_id
+        );
+    end if;
+
     loop
         begin
             -- Each row is looked up by itself: see _advance_runs.
@@ -73,7 +89,7 @@ begin
                         t.flow_slug, t.run_id, t.step_slug, t.task_index
                     )
                     when d.step_type = 'map' then t.input
-                    when d.deps_count = 0 then r.input
+                    when d.deps_count = 0 then case when not v_once then r.input end
                     -- The same without a call, and without a subtransaction, for each task.
                     else (
                         select coalesce(jsonb_object_agg(e.dep_slug, p.output), '{}')
@@ -88,7 +104,9 @@ begin
                     )
                 end,
                 case
-                    when d.step_type <> 'map' and d.deps_count = 0 or t.step_slug <> all (flow_input_steps) then null
+                    when t.step_slug <> all (flow_input_steps) then null
+                    when v_once and not v_is_careful then case when t.message_id = any (v_carriers) then r.input end
+                    when d.step_type <> 'map' and d.deps_count = 0 then null
                     when v_is_careful then pgflow._readable_input('run', t.flow_slug, t.run_id, t.step_slug, t.task_index)
                     else r.input
                 end

@@ -1,4 +1,6 @@
 -- Registers a running worker: what it serves, and which steps' handlers also take the flow's input. From here on it may claim.
+-- A worker that can share a flow's input between tasks sets pgflow_worker.flow_input_once to 'on' for its transaction before it calls; others get the input
+-- with each task, see _start_claimed.
 -- Raises PF001 (unknown flow or function), PF007 (the function is disabled, or the id is taken), PF009 (the queue is not a route of the flow).
 -- Locks: the flow (shared) and its row, so that a worker registers either before or after the flow is deleted or recompiled; the function's
 -- row, so that it does either before or after the function is disabled. Callers: workers at startup.
@@ -50,10 +52,11 @@ begin
             errcode = 'PF009',
             hint = 'The routes are in pgflow.steps; only a worker of a flow with step queues names a step.';
     end if;
-    insert into pgflow.workers (worker_id, function_name, flow_slug, step_slug, queue_name, flow_input_steps)
+    insert into pgflow.workers (worker_id, function_name, flow_slug, step_slug, queue_name, flow_input_steps, flow_input_once)
     values (
         register_worker.worker_id, register_worker.function_name, register_worker.flow_slug, register_worker.step_slug,
-        register_worker.queue_name, coalesce(register_worker.flow_input_steps, '{}')
+        register_worker.queue_name, coalesce(register_worker.flow_input_steps, '{}'),
+        coalesce(current_setting('pgflow_worker.flow_input_once', true) = 'on', false)
     )
     on conflict (worker_id) do nothing;
     if not found then

@@ -25,12 +25,15 @@ impl<T: OfPool> PerPool<T> {
 
     /// That of a pool and all its clones; made if there is none.
     pub(crate) fn of(&self, pool: &PgPool, make: impl FnOnce(PgPool) -> T) -> Arc<T> {
+        // Before the lock, so dropped after it: one of them may be the last to hold what it holds.
+        let held: Vec<Arc<T>>;
         let mut all = lock(&self.0);
         all.retain(|one| one.strong_count() > 0);
         // Clones of a pool share its options. Those of a pool that is gone can't lie at the same place: its pool is kept.
         let is_of_pool = |one: &Arc<T>| ptr::eq(one.pool().options(), pool.options());
-        if let Some(one) = all.iter().filter_map(Weak::upgrade).find(is_of_pool) {
-            return one;
+        held = all.iter().filter_map(Weak::upgrade).collect();
+        if let Some(one) = held.iter().find(|one| is_of_pool(one)) {
+            return Arc::clone(one);
         }
         let one = Arc::new(make(pool.clone()));
         all.push(Arc::downgrade(&one));

@@ -3,6 +3,7 @@
 mod callers;
 mod ends;
 mod events;
+mod many_waits;
 mod start;
 mod start_many;
 mod wait;

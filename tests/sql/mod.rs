@@ -70,3 +70,4 @@ mod wake_workers;
 mod worker_heartbeat;
 mod worker_heartbeats;
 mod worker_status;
+mod workers_with_work;

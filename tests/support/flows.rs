@@ -279,7 +279,10 @@ impl FromRow<'_, PgRow> for Claimed {
             read_count: row.try_get("read_count")?,
             enqueued_at: row.try_get("enqueued_at")?,
             started_at: row.try_get("started_at")?,
-            input: row.try_get("input")?,
+            // NULL where it is the flow's input, which came with another task.
+            input: row
+                .try_get::<Option<Value>, _>("input")?
+                .unwrap_or_default(),
             flow_input: row.try_get("flow_input")?,
             queue_name: row.try_get("queue_name")?,
         })

@@ -33,8 +33,9 @@ wide! {
 /// Sessions report within a second what they did, and all of the pool's have had something to do since the workers' start.
 const SETTLED_SECONDS: f64 = 5.0;
 const WINDOW_SECONDS: f64 = 20.0;
-/// 30 workers look once in a second; all else together is less than one in a second.
-const MOST_PER_SECOND: f64 = 35.0;
+/// One look for all 30 workers comes somewhat more often than once in a second; all else together is less than one in a
+/// second.
+const MOST_PER_SECOND: f64 = 5.0;
 
 /// A session in another database: what it does is not counted.
 async fn observer(database: &TestDb) -> PgConnection {
@@ -84,7 +85,7 @@ async fn thirty_step_workers_of_a_process_make_few_statements() {
     println!("{per_second:.1} transactions per second");
     assert!(per_second <= MOST_PER_SECOND, "{per_second}");
     // The count counts something.
-    assert!(per_second >= 20.0, "{per_second}");
+    assert!(per_second >= 0.5, "{per_second}");
     workers.stop().await.unwrap();
     observer.close().await.unwrap();
 }

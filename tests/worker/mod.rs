@@ -15,6 +15,7 @@ mod idle;
 mod lease;
 mod logs;
 mod lost_claims;
+mod memory;
 mod outage;
 pub(crate) mod probe;
 mod process;

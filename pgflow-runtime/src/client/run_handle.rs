@@ -33,8 +33,8 @@ impl<F: Flow> RunHandle<F> {
     /// [`timeout`](Wait::timeout) first.
     ///
     /// The database notifies of each end, which is then seen at once. Any number of waits share one connection for that, in addition to those of the
-    /// pool; [`Client::listen`](super::Client::listen) does without. The run is also looked at from time to time, soon at first, then every 500 ms:
-    /// so nothing depends on notifications, see also [`poll_interval`](Wait::poll_interval).
+    /// pool; [`Client::listen`](super::Client::listen) does without. The runs of all waits are also looked at from time to
+    /// time, in one statement: so nothing depends on notifications, see [`poll_interval`](Wait::poll_interval).
     pub fn wait(&self) -> Wait<F> {
         Wait::new(self.clone())
     }
@@ -74,7 +74,8 @@ impl<F: Flow> RunHandle<F> {
     ///
     /// Events are read from the states of run and steps, never from notifications, which only say that it is time for a look: with the event level
     /// `runs`, the default, when the run has ended, with `all` whenever something happens to it. Those come over the connection that
-    /// [`wait`](Self::wait) listens on, too. Besides, the run is looked at soon at first, then every 500 ms.
+    /// [`wait`](Self::wait) listens on, too. Besides, the runs of all streams are looked at from time to time, in one
+    /// statement, see [`poll_interval`](Follow::poll_interval).
     ///
     /// # Errors
     ///

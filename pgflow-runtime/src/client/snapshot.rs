@@ -3,15 +3,15 @@
 use std::{fmt, marker::PhantomData};
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::ClientError;
+use super::{ClientError, hints::Sight};
 use crate::flow::{AcceptsStep, DecodeError, Flow, Outputs, StepId, decode};
 
 /// The status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RunStatus {
@@ -24,7 +24,7 @@ pub enum RunStatus {
 }
 
 /// The status of a step in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum StepStatus {
@@ -41,7 +41,7 @@ pub enum StepStatus {
 }
 
 /// Why a step was skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SkipReason {
@@ -132,6 +132,21 @@ impl<F: Flow> RunSnapshot<F> {
             steps,
             flow: PhantomData,
         })
+    }
+
+    /// The same numbers as those that tell of a change: see `sql::watch`.
+    pub(super) fn sight(&self) -> Sight {
+        let phase = |step: &StepSnapshot| match step.status {
+            StepStatus::Created => 0,
+            StepStatus::Started => 1,
+            StepStatus::Completed | StepStatus::Failed | StepStatus::Skipped => 2,
+        };
+        let remaining = |step: &StepSnapshot| step.remaining_tasks.map_or(0, i64::from);
+        Sight::Run {
+            is_ended: self.run.status != RunStatus::Started,
+            phases: self.steps.iter().map(phase).sum(),
+            remaining: self.steps.iter().map(remaining).sum(),
+        }
     }
 
     /// The run's id.

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::{
     RunError, RunHandle,
-    hints::Hears,
-    watch::{Pace, Watch},
+    hints::{Hears, Pace, Sight},
+    watch::Watch,
 };
 use crate::{
     flow::{BoxFuture, Flow, Outputs},
@@ -40,8 +40,11 @@ impl<F: Flow> Wait<F> {
         self
     }
 
-    /// How often the run is looked at without a notification of its end. By default that is soon at first, then every 500 ms. Where notifications come,
-    /// something longer spares the database the looks of many waits; an end whose notification is lost is seen that much later.
+    /// Looks at the run at this interval, whether its end is notified or not. The default is soon at first, then every
+    /// 500 ms, and every 5 s while notifications come.
+    ///
+    /// Below 10 ms it is 10 ms; `Duration::MAX` means that only a notification leads to a look. All waits of a process
+    /// over one pool are looked at together, in one statement for each interval.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.pace = Pace::every(interval);
         self
@@ -90,8 +93,10 @@ async fn until_ended<F: Flow>(
             if let Some(result) = result::<F>(run_id, end) {
                 return result;
             }
+            watch.saw(Sight::STARTED);
         }
-        watch.pause().await;
+        let paused = watch.pause().await;
+        paused.map_err(|source| RunError::Database { run_id, source })?;
     }
 }
 

@@ -1,92 +1,93 @@
-//! Looks at one run, again and again: how often, what wakes up early, and how long a database that is away is waited for.
+//! Looks at one run, again and again, and waits for a database that is away.
 
 use std::{error::Error, time::Duration};
 
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tracing::warn;
 use uuid::Uuid;
 
 use super::{
     RunHandle,
-    hints::{Hears, Waiter},
+    hints::{self, Hears, News, Pace, Sight, Waiter},
 };
-use crate::sql::{CallError, retry::Backoff};
+use crate::sql::CallError;
 
 /// A database that is away for less is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a run is looked at.
-#[derive(Debug, Clone)]
-pub(super) struct Pace(Backoff);
-
-impl Pace {
-    pub(super) fn every(interval: Duration) -> Self {
-        Self(Backoff::new(interval, interval))
-    }
-}
-
-/// Soon at first, then rarely.
-impl Default for Pace {
-    fn default() -> Self {
-        Self(Backoff::new(
-            Duration::from_millis(20),
-            Duration::from_millis(500),
-        ))
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Watch {
     run_id: Uuid,
-    pace: Pace,
-    /// None when the client does not listen.
+    /// None once no more looks are needed.
     waiter: Option<Waiter>,
     /// The last look failed: since when looks fail, and why.
     failure: Option<(Instant, CallError)>,
 }
 
 impl Watch {
-    /// To be made before the first look: what happens after that look must be heard of.
+    /// To be made before the first look, so that what happens after that look is noticed.
     pub(super) fn new<F>(run: &RunHandle<F>, pace: Pace, hears: Hears) -> Self {
         let run_id = run.run_id();
         Self {
             run_id,
-            pace,
-            waiter: run
-                .listens()
-                .then(|| Waiter::join(run.pool(), run_id, hears)),
+            waiter: Some(Waiter::join(run.pool(), run_id, hears, pace, run.listens())),
             failure: None,
         }
     }
 
-    /// What a look saw; none when the database was away, and is to be looked at again after a [`pause`](Self::pause). Fails when the database
-    /// has been away for too long, or there is no point in trying again.
+    /// What a look saw; none when the database was away, and the run is to be looked at again after a
+    /// [`pause`](Self::pause). Fails when the database has been away for too long, or there is no point in trying again.
     pub(super) fn seen<T>(&mut self, look: Result<T, CallError>) -> Result<Option<T>, CallError> {
-        let source = match look {
+        match look {
             Ok(seen) => {
                 self.failure = None;
-                return Ok(Some(seen));
+                Ok(Some(seen))
             }
-            Err(source) => source,
-        };
+            Err(error) => {
+                warn!(run_id = %self.run_id, error = &error as &dyn Error, "a run could not be looked at, it is tried again");
+                self.failed(error)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn failed(&mut self, error: CallError) -> Result<(), CallError> {
         let since = self
             .failure
             .take()
             .map_or_else(Instant::now, |(since, _)| since);
-        if !source.is_transient() || since.elapsed() > PATIENCE {
-            return Err(source);
+        if !error.is_transient() || since.elapsed() > PATIENCE {
+            return Err(error);
         }
-        warn!(run_id = %self.run_id, error = &source as &dyn Error, "a run could not be looked at, it is tried again");
-        self.failure = Some((since, source));
-        Ok(None)
+        self.failure = Some((since, error));
+        Ok(())
+    }
+
+    /// Notes how far the run had come at the last look.
+    pub(super) fn saw(&self, sight: Sight) {
+        if let Some(waiter) = &self.waiter {
+            waiter.saw(sight);
+        }
     }
 
     /// Waits until it is time for the next look.
-    pub(super) async fn pause(&mut self) {
-        let pause = self.pace.0.next_delay();
-        match &self.waiter {
-            Some(waiter) => waiter.sleep(pause).await,
-            None => sleep(pause).await,
+    ///
+    /// # Errors
+    ///
+    /// As for [`seen`](Self::seen): looks at many runs together have failed for too long.
+    pub(super) async fn pause(&mut self) -> Result<(), CallError> {
+        loop {
+            let news = match &self.waiter {
+                Some(waiter) => waiter.sleep().await,
+                None => return Ok(()),
+            };
+            match news {
+                News::Look => return Ok(()),
+                News::Recovered => self.failure = None,
+                News::Failed(error) if error.is_transient() => self.failed(hints::own(error))?,
+                // The look that follows fails with an error of its own.
+                News::Failed(_) => return Ok(()),
+            }
         }
     }
 

@@ -88,11 +88,8 @@ impl<'a> Task<'a> {
 
     fn flow_input(&self) -> Result<&'a RawValue, StepError> {
         let is_own_input = self.step.kind == StepKind::Single && self.step.depends_on.is_empty();
-        let json = if is_own_input {
-            Some(self.input)
-        } else {
-            self.flow_input
-        };
+        // A claim that has it for other tasks of the run, too, leaves it out of this one's own input.
+        let json = self.flow_input.or(is_own_input.then_some(self.input));
         json.ok_or_else(|| Source::FlowInput.unreadable(Misfit::absent()))
     }
 

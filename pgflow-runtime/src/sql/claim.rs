@@ -1,21 +1,42 @@
 //! Takes tasks off a queue.
 
-use std::time::Duration;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
+use futures_util::TryStreamExt;
 use serde_json::value::RawValue;
-use sqlx::{Connection, PgConnection, PgExecutor, Row, postgres::PgRow};
+use sqlx::{Connection, PgConnection, PgExecutor, Row, postgres::PgRow, types::Json};
 use uuid::Uuid;
 
-use super::{CallError, RawJson};
+use super::CallError;
 
 /// The result of one claim.
 #[derive(Debug)]
 pub(crate) enum Claim {
     /// Started for this worker; perhaps none.
-    Tasks(Vec<ClaimedTask>),
+    Tasks(ClaimedTasks),
     /// The queue holds work that this worker must not take: nothing was claimed, and its function is disabled.
     Unsupported(Vec<UnsupportedMessage>),
+}
+
+/// What a claim started.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimedTasks {
+    /// Kept, to be run.
+    pub(crate) tasks: Vec<ClaimedTask>,
+    /// The bytes of their inputs.
+    pub(crate) bytes: usize,
+    /// To be given back: their inputs were too large to be kept, and were dropped.
+    pub(crate) excess: Vec<ClaimedTask>,
+}
+
+/// How much of a claim is kept in memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keep {
+    /// Tasks that are kept, whatever their size.
+    pub(crate) tasks: usize,
+    /// The bytes up to which more are kept.
+    pub(crate) bytes: usize,
 }
 
 /// One attempt, started by the claim.
@@ -33,7 +54,8 @@ pub(crate) struct ClaimedTask {
     /// Tells this start from one under the same number; not known of tasks that the worker took itself.
     pub(crate) started_at: Option<DateTime<Utc>>,
     pub(crate) input: Box<RawValue>,
-    pub(crate) flow_input: Option<Box<RawValue>>,
+    /// Shared by all tasks of a claim that belong to one run.
+    pub(crate) flow_input: Option<Arc<RawValue>>,
 }
 
 /// A message that no worker of this flow may take.
@@ -57,28 +79,29 @@ pub(crate) async fn claim_tasks(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,
     max_tasks: i32,
+    keep: Keep,
 ) -> Result<Claim, CallError> {
-    let rows = sqlx::query(
+    // Row by row: all of them together would be a second copy of all inputs.
+    let mut rows = sqlx::query(
         "select outcome, run_id, step_slug, task_index, attempt, max_attempts, timeout, message_id, \
                 read_count, enqueued_at, started_at, input, flow_input, queue_name, reason \
          from pgflow.claim_tasks(worker_id => $1, max_tasks => $2)",
     )
     .bind(worker_id)
     .bind(max_tasks)
-    .fetch_all(executor)
-    .await?;
+    .fetch(executor);
 
-    let mut tasks = Vec::with_capacity(rows.len());
+    let mut claimed = Claiming::new(keep);
     let mut unsupported = Vec::new();
-    for row in &rows {
+    while let Some(row) = rows.try_next().await? {
         if row.try_get::<&str, _>("outcome")? == "claimed" {
-            tasks.push(claimed(row)?);
+            claimed.add(&row)?;
         } else {
-            unsupported.push(offender(row)?);
+            unsupported.push(offender(&row)?);
         }
     }
     Ok(if unsupported.is_empty() {
-        Claim::Tasks(tasks)
+        Claim::Tasks(claimed.tasks)
     } else {
         Claim::Unsupported(unsupported)
     })
@@ -90,20 +113,70 @@ pub(crate) async fn claim_tasks_carefully(
     connection: &mut PgConnection,
     worker_id: Uuid,
     max_tasks: i32,
+    keep: Keep,
 ) -> Result<Claim, CallError> {
     let mut transaction = connection.begin().await?;
     sqlx::query("select pg_catalog.set_config('pgflow.careful_claims', 'on', true)")
         .execute(&mut *transaction)
         .await?;
-    let claim = claim_tasks(&mut *transaction, worker_id, max_tasks).await?;
+    let claim = claim_tasks(&mut *transaction, worker_id, max_tasks, keep).await?;
     transaction.commit().await?;
     Ok(claim)
 }
 
-fn claimed(row: &PgRow) -> Result<ClaimedTask, sqlx::Error> {
+/// The tasks of a claim, as their rows arrive.
+struct Claiming {
+    keep: Keep,
+    tasks: ClaimedTasks,
+    /// By run: the database sends it with the first task of the run that takes it.
+    flow_inputs: HashMap<Uuid, Arc<RawValue>>,
+}
+
+impl Claiming {
+    fn new(keep: Keep) -> Self {
+        Self {
+            keep,
+            tasks: ClaimedTasks::default(),
+            flow_inputs: HashMap::new(),
+        }
+    }
+
+    fn add(&mut self, row: &PgRow) -> Result<(), sqlx::Error> {
+        let run_id: Uuid = row.try_get("run_id")?;
+        // Borrowed: a task that is not kept costs no copy.
+        let input: Option<Json<&RawValue>> = row.try_get("input")?;
+        let flow_input: Option<Json<&RawValue>> = row.try_get("flow_input")?;
+        let size =
+            |json: &Option<Json<&RawValue>>| json.as_ref().map_or(0, |json| json.get().len());
+        let bytes = self.tasks.bytes + size(&input) + size(&flow_input);
+        let is_kept = self.tasks.tasks.len() < self.keep.tasks
+            || (self.tasks.excess.is_empty() && bytes <= self.keep.bytes);
+        if !is_kept {
+            // The rest goes back as well: a later one may take an input that came with this one.
+            let task = task(row, run_id, RawValue::NULL.to_owned(), None)?;
+            self.tasks.excess.push(task);
+            return Ok(());
+        }
+        if let Some(Json(json)) = flow_input {
+            self.flow_inputs.insert(run_id, Arc::from(json.to_owned()));
+        }
+        let input = input.map_or(RawValue::NULL, |Json(json)| json).to_owned();
+        let flow_input = self.flow_inputs.get(&run_id).cloned();
+        self.tasks.tasks.push(task(row, run_id, input, flow_input)?);
+        self.tasks.bytes = bytes;
+        Ok(())
+    }
+}
+
+fn task(
+    row: &PgRow,
+    run_id: Uuid,
+    input: Box<RawValue>,
+    flow_input: Option<Arc<RawValue>>,
+) -> Result<ClaimedTask, sqlx::Error> {
     let timeout: i32 = row.try_get("timeout")?;
     Ok(ClaimedTask {
-        run_id: row.try_get("run_id")?,
+        run_id,
         step_slug: row.try_get("step_slug")?,
         task_index: row.try_get("task_index")?,
         attempt: row.try_get("attempt")?,
@@ -113,10 +186,8 @@ fn claimed(row: &PgRow) -> Result<ClaimedTask, sqlx::Error> {
         read_count: row.try_get("read_count")?,
         enqueued_at: row.try_get("enqueued_at")?,
         started_at: row.try_get("started_at")?,
-        input: row.try_get::<RawJson, _>("input")?.0,
-        flow_input: row
-            .try_get::<Option<RawJson>, _>("flow_input")?
-            .map(|json| json.0),
+        input,
+        flow_input,
     })
 }
 

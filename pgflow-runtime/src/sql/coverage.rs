@@ -1,6 +1,7 @@
 //! Which steps have workers.
 
 use sqlx::PgExecutor;
+use uuid::Uuid;
 
 use super::CallError;
 use crate::operations::UncoveredStep;
@@ -20,5 +21,18 @@ pub(crate) async fn uncovered_steps(
     )
     .bind(flow_slugs)
     .fetch_all(executor)
+    .await?)
+}
+
+/// Returns whether the worker lives and was not told to stop: what it was started with still holds.
+pub(crate) async fn is_serving(
+    executor: impl PgExecutor<'_>,
+    worker_id: Uuid,
+) -> Result<bool, CallError> {
+    Ok(sqlx::query_scalar(
+        "select exists (select from pgflow.live_workers w where w.worker_id = $1 and w.deprecated_at is null)",
+    )
+    .bind(worker_id)
+    .fetch_one(executor)
     .await?)
 }

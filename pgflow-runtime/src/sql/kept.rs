@@ -4,6 +4,7 @@
 //! whose server process has other things in its caches. Calls that follow each other closely spare that.
 
 use std::{
+    mem,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -78,35 +79,67 @@ impl Kept {
         if pool.is_closed() || !others || kept.since.elapsed() >= LONGEST {
             return;
         }
-        let mut waiting = lock(&self.waiting);
-        waiting.connections.push(KeptConnection {
-            until: Instant::now() + KEEP,
-            ..kept
-        });
-        if !waiting.is_watched {
-            waiting.is_watched = true;
-            tokio::spawn(give_back(Arc::clone(&self.waiting)));
+        let was_watched = {
+            let mut waiting = lock(&self.waiting);
+            waiting.connections.push(KeptConnection {
+                until: Instant::now() + KEEP,
+                ..kept
+            });
+            mem::replace(&mut waiting.is_watched, true)
+        };
+        // Not under the lock: a runtime that shuts down drops the task at once.
+        if !was_watched {
+            tokio::spawn(give_back(Watch {
+                waiting: Arc::clone(&self.waiting),
+                is_over: false,
+            }));
         }
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        lock(&self.waiting).connections.clear();
+        let connections = mem::take(&mut lock(&self.waiting).connections);
+        // Not under the lock: each is given back by a task of its own.
+        drop(connections);
+    }
+}
+
+/// Whoever gives connections back when their time has come, until this is dropped.
+struct Watch {
+    waiting: Arc<Mutex<Waiting>>,
+    is_over: bool,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !self.is_over {
+            lock(&self.waiting).is_watched = false;
+        }
     }
 }
 
 /// Gives connections back for which no call has come, until none is left.
-async fn give_back(waiting: Arc<Mutex<Waiting>>) {
+async fn give_back(mut watch: Watch) {
     let mut until = Instant::now() + KEEP;
     loop {
         sleep_until(until).await;
-        let mut waiting = lock(&waiting);
-        let now = Instant::now();
-        waiting.connections.retain(|kept| kept.until > now);
-        // One that a call has taken comes back with a time of its own.
-        let Some(next) = waiting.connections.iter().map(|kept| kept.until).min() else {
-            waiting.is_watched = false;
+        let (expired, next) = {
+            let mut waiting = lock(&watch.waiting);
+            let now = Instant::now();
+            let expired: Vec<_> = waiting
+                .connections
+                .extract_if(.., |kept| kept.until <= now)
+                .collect();
+            // One that a call has taken comes back with a time of its own.
+            let next = waiting.connections.iter().map(|kept| kept.until).min();
+            waiting.is_watched = next.is_some();
+            (expired, next)
+        };
+        drop(expired);
+        let Some(next) = next else {
+            // Another one may watch by now.
+            watch.is_over = true;
             return;
         };
         until = next;

@@ -28,3 +28,10 @@ pub(crate) async fn recover_tasks(
     .fetch_one(executor)
     .await?)
 }
+
+/// Returns whether recovery has something to look at.
+pub(crate) async fn recovery_is_due(executor: impl PgExecutor<'_>) -> Result<bool, CallError> {
+    Ok(sqlx::query_scalar("select pgflow.recovery_is_due()")
+        .fetch_one(executor)
+        .await?)
+}

@@ -14,6 +14,7 @@ pub(crate) mod explain;
 pub(crate) mod fail;
 pub(crate) mod heartbeat;
 pub(crate) mod history;
+pub(crate) mod idle;
 pub(crate) mod inspect;
 pub(crate) mod inspect_flow;
 mod kept;
@@ -27,6 +28,7 @@ pub(crate) mod retry;
 pub(crate) mod rights;
 pub(crate) mod run;
 pub(crate) mod testing;
+pub(crate) mod watch;
 pub(crate) mod worker;
 
 pub use error::{CallError, Refusal, RefusalCode};

@@ -16,7 +16,7 @@ const TABLES: [&str; 4] = [
 const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
-const FUNCTIONS: [&str; 15] = [
+const FUNCTIONS: [&str; 17] = [
     "claim_tasks",
     "complete_tasks",
     "ensure_flow_compiled",
@@ -25,6 +25,7 @@ const FUNCTIONS: [&str; 15] = [
     "mark_worker_draining",
     "mark_worker_stopped",
     "recover_tasks",
+    "recovery_is_due",
     "register_worker",
     "release_lost_claims",
     "release_tasks",
@@ -32,6 +33,7 @@ const FUNCTIONS: [&str; 15] = [
     "set_worker_process",
     "track_worker_function",
     "worker_heartbeats",
+    "workers_with_work",
 ];
 
 /// A right that the connected role lacks.
@@ -88,6 +90,7 @@ mod tests {
         include_str!("definition.rs"),
         include_str!("fail.rs"),
         include_str!("heartbeat.rs"),
+        include_str!("idle.rs"),
         include_str!("maintenance.rs"),
         include_str!("release.rs"),
         include_str!("worker.rs"),

@@ -1,8 +1,9 @@
 //! What runs one run alone, without a worker that serves the queue: for tests of flows.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
+use serde_json::value::RawValue;
 use sqlx::{AssertSqlSafe, PgExecutor, Row, postgres::PgRow};
 use uuid::Uuid;
 
@@ -88,21 +89,30 @@ pub(crate) async fn start_tasks(
     .bind(step_slug)
     .fetch_all(executor)
     .await?;
+    // With one task of each run, for all of them.
+    let mut flow_inputs = HashMap::new();
+    for row in &rows {
+        if let Some(json) = row.try_get::<Option<RawJson>, _>("flow_input")? {
+            flow_inputs.insert(row.try_get("run_id")?, Arc::from(json.0));
+        }
+    }
     Ok(rows
         .iter()
-        .map(|row| started(row, &enqueued_at))
+        .map(|row| started(row, &enqueued_at, &flow_inputs))
         .collect::<Result<_, _>>()?)
 }
 
 fn started(
     row: &PgRow,
     enqueued_at: &HashMap<i64, DateTime<Utc>>,
+    flow_inputs: &HashMap<Uuid, Arc<RawValue>>,
 ) -> Result<ClaimedTask, sqlx::Error> {
     let timeout: i32 = row.try_get("timeout")?;
+    let run_id = row.try_get("run_id")?;
     let attempt = row.try_get("attempt")?;
     let message_id = row.try_get("msg_id")?;
     Ok(ClaimedTask {
-        run_id: row.try_get("run_id")?,
+        run_id,
         step_slug: row.try_get("step_slug")?,
         task_index: row.try_get("task_index")?,
         attempt,
@@ -116,10 +126,10 @@ fn started(
             .copied()
             .ok_or(sqlx::Error::RowNotFound)?,
         started_at: None,
-        input: row.try_get::<RawJson, _>("input")?.0,
-        flow_input: row
-            .try_get::<Option<RawJson>, _>("flow_input")?
-            .map(|json| json.0),
+        input: row
+            .try_get::<Option<RawJson>, _>("input")?
+            .map_or_else(|| RawValue::NULL.to_owned(), |json| json.0),
+        flow_input: flow_inputs.get(&run_id).cloned(),
     })
 }
 

@@ -63,6 +63,18 @@ pub(crate) async fn track_worker_function(
     Ok(())
 }
 
+/// Has the worker that the same transaction registers get a flow's input once for each run of a claim: [`claim_tasks`]
+/// shares it between tasks.
+///
+/// [`claim_tasks`]: super::claim::claim_tasks
+pub(crate) async fn share_flow_input(executor: impl PgExecutor<'_>) -> Result<(), CallError> {
+    // A setting, not a parameter: a changed signature would take the grants away from the workers' roles.
+    sqlx::query("select set_config('pgflow_worker.flow_input_once', 'on', true)")
+        .execute(executor)
+        .await?;
+    Ok(())
+}
+
 /// Inserts the worker's row; its first heartbeat is now.
 pub(crate) async fn register_worker(
     executor: impl PgExecutor<'_>,

@@ -27,12 +27,13 @@ pub use crate::sql::definition::LiveWorker;
 use crate::{
     migrate::{self, NotReadyError, Release},
     sql::{
+        coverage::is_serving,
         definition::{Compilation, CompileStatus, MismatchKind, ensure_flow_compiled},
         limit::BadConnections,
         rights,
         worker::{
             Registration, disabled, environment, lost_after, register_worker, set_worker_process,
-            track_worker_function,
+            share_flow_input, track_worker_function,
         },
     },
     worker::{OptionProblem, Stop, WorkerOptions, clock},
@@ -71,13 +72,22 @@ fn plan(target: Target, options: &WorkerOptions) -> Result<Plan, StartupError> {
 }
 
 /// Registers a worker for what the target says; a wait for others ends when a stop is requested.
+///
+/// `sibling` is a worker of the same definition that was just registered over the same pool: what that start has checked
+/// is not checked again.
 pub(crate) async fn start(
     pool: &PgPool,
     target: Target,
     options: &WorkerOptions,
+    sibling: Option<Uuid>,
     stop: &Stop,
 ) -> Result<Registered, StartupError> {
     let plan = plan(target, options)?;
+    if let Some(sibling) = sibling
+        && let Some(registered) = join(pool, &plan, options, sibling).await?
+    {
+        return Ok(registered);
+    }
     let mut wait = Wait::new(target.definition.slug, options.drain_timeout);
     let mut bad = BadConnections::of(pool);
     let mut is_permitted = false;
@@ -130,6 +140,35 @@ async fn abandons_in_time(
     Err(StartupError::InvalidOptions {
         problems: vec![OptionProblem::abandons_too_late(after, lost_after)],
     })
+}
+
+/// Registers a worker beside one whose start has compiled the definition. None when that no longer holds, or something
+/// is refused: a start by itself then says what is wrong.
+async fn join(
+    pool: &PgPool,
+    plan: &Plan,
+    options: &WorkerOptions,
+    sibling: Uuid,
+) -> Result<Option<Registered>, StartupError> {
+    let mut transaction = pool.begin().await.map_err(StartupError::Connect)?;
+    let joined = async {
+        let enrolled = enrol(&mut transaction, plan, options).await?;
+        // After registration, which locks the flow: whoever replaces a definition tells its workers to stop before.
+        let holds = is_serving(&mut *transaction, sibling).await?;
+        Ok::<_, StartupError>(holds.then_some(enrolled))
+    };
+    let (worker_id, at) = match joined.await {
+        Ok(Some(enrolled)) => enrolled,
+        Ok(None) | Err(StartupError::Refused(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    transaction.commit().await?;
+    Ok(Some(Registered {
+        worker_id,
+        queue_name: plan.queue_name.clone(),
+        compile_status: CompileStatus::Verified,
+        at,
+    }))
 }
 
 /// Checks that the role may do all that a worker does, also what it does only when something fails or when it stops.
@@ -205,36 +244,7 @@ async fn register(
             return Ok(Answer::Draining(draining));
         }
     };
-    track_worker_function(
-        &mut *transaction,
-        function_name,
-        options.start_mode.as_str(),
-    )
-    .await?;
-    // Tracking has locked the function's row: whoever fences it has done so before, or waits until the worker is registered, and tells it to stop.
-    refuse_disabled(&mut transaction, function_name).await?;
-    let worker_id = Uuid::now_v7();
-    let at = clock::now();
-    register_worker(
-        &mut *transaction,
-        &Registration {
-            worker_id,
-            function_name,
-            flow_slug: definition.slug,
-            step_slug: plan.target.step_slug(),
-            queue_name: &plan.queue_name,
-            flow_input_steps: &plan.flow_input_steps,
-        },
-    )
-    .await?;
-    let host = gethostname::gethostname();
-    set_worker_process(
-        &mut *transaction,
-        worker_id,
-        &host.to_string_lossy(),
-        std::process::id(),
-    )
-    .await?;
+    let (worker_id, at) = enrol(&mut transaction, plan, options).await?;
     transaction.commit().await?;
     if compile_status == CompileStatus::Recompiled {
         warn!(
@@ -249,6 +259,44 @@ async fn register(
         compile_status,
         at,
     }))
+}
+
+/// Registers the worker and its function, unless that is out of service; returns its id and the moment just before.
+async fn enrol(
+    connection: &mut PgConnection,
+    plan: &Plan,
+    options: &WorkerOptions,
+) -> Result<(Uuid, u64), StartupError> {
+    let function_name = options.function_name.as_str();
+    track_worker_function(&mut *connection, function_name, options.start_mode.as_str()).await?;
+    // Tracking has locked the function's row: whoever fences it has done so before, or waits until the worker is registered, and tells it to stop.
+    refuse_disabled(connection, function_name).await?;
+    let worker_id = Uuid::now_v7();
+    let at = clock::now();
+    if !plan.flow_input_steps.is_empty() {
+        share_flow_input(&mut *connection).await?;
+    }
+    register_worker(
+        &mut *connection,
+        &Registration {
+            worker_id,
+            function_name,
+            flow_slug: plan.target.definition.slug,
+            step_slug: plan.target.step_slug(),
+            queue_name: &plan.queue_name,
+            flow_input_steps: &plan.flow_input_steps,
+        },
+    )
+    .await?;
+    let host = gethostname::gethostname();
+    set_worker_process(
+        &mut *connection,
+        worker_id,
+        &host.to_string_lossy(),
+        std::process::id(),
+    )
+    .await?;
+    Ok((worker_id, at))
 }
 
 async fn refuse_disabled(

@@ -39,7 +39,7 @@ async fn error(
         definition,
         step: None,
     };
-    start(&nowhere(), target, options, &Stop::default())
+    start(&nowhere(), target, options, None, &Stop::default())
         .await
         .expect_err("does not start")
 }

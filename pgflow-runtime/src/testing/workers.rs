@@ -74,7 +74,10 @@ impl TestWorkers {
                 definition: F::DEFINITION,
                 step,
             };
-            let registered = match startup::start(pool, target, &options, &Stop::default()).await {
+            let sibling = target.step.and(workers.queues.first());
+            let sibling = sibling.map(QueueWorker::id);
+            let stop = Stop::default();
+            let registered = match startup::start(pool, target, &options, sibling, &stop).await {
                 Ok(registered) => registered,
                 Err(error) => {
                     workers.stop().await;

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{Span, info_span};
 
-use super::{Shared, handlers::Handlers};
+use super::{Shared, budget::Reserved, handlers::Handlers};
 use crate::{
     contained::{Contained, contain, discard},
     context::{Attempt, StepContext},
@@ -30,6 +30,8 @@ pub(crate) struct Finished {
     /// The attempt's, for what is logged of its result.
     pub(crate) span: Span,
     pub(crate) result: Result<Box<RawValue>, Failure>,
+    /// The output's place among those that wait to be recorded.
+    pub(crate) reserved: Reserved,
 }
 
 /// The span of everything that is logged while the task is attempted.
@@ -62,6 +64,7 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
         max_attempts,
         span: Span::current(),
         result: Err(abandoned(shared.options.abandon_after)),
+        reserved: Reserved::default(),
     })
 }
 
@@ -122,6 +125,7 @@ pub(crate) async fn run_with(
         max_attempts: claimed.max_attempts,
         span: Span::current(),
         result,
+        reserved: Reserved::default(),
     }
 }
 

@@ -4,10 +4,12 @@ use std::{fmt, sync::Arc};
 
 use sqlx::PgPool;
 use tracing::{Span, info, info_span};
+use uuid::Uuid;
 
 use super::{
-    WorkerOptions, attempts::Attempts, conditions, handlers::Handlers, health::Vitals, hub,
-    options::Settings, requests::Request, serve::Shared, shutdown::Stop, wakeup::Wakeup,
+    WorkerOptions, attempts::Attempts, budget::Budget, conditions, handlers::Handlers,
+    health::Vitals, hub, options::Settings, requests::Request, serve::Shared, shutdown::Stop,
+    wakeup::Wakeup,
 };
 use crate::startup::{self, StartupError, Target};
 
@@ -47,11 +49,12 @@ impl Builder {
     pub(crate) async fn register(
         &self,
         pool: &PgPool,
+        sibling: Option<Uuid>,
         stop: Stop,
     ) -> Result<(Arc<Shared>, Span), StartupError> {
         let (target, options) = (self.target(), self.options());
         let thread = hub::thread::handle().map_err(StartupError::Thread)?;
-        let registered = startup::start(pool, target, &options, &stop).await?;
+        let registered = startup::start(pool, target, &options, sibling, &stop).await?;
         let flow = target.definition.slug;
         let span = info_span!(
             "pgflow.worker",
@@ -79,6 +82,7 @@ impl Builder {
             handlers: Arc::clone(&self.handlers),
             wakeup: Wakeup::of(target),
             attempts: Attempts::new(options.abandon_after, registered.at),
+            budget: Budget::of(pool),
             stop,
             vitals: Arc::new(Vitals::new(registered.at)),
             thread,
@@ -102,13 +106,15 @@ impl fmt::Debug for Builder {
 /// The option functions of a builder, whose `settings` and `shutdown_on` are where the arguments say.
 macro_rules! option_functions {
     ($($settings:ident).+, $($shutdown_on:ident).+) => {
-        /// How many tasks a worker runs side by side: 1 to 10,000; 10 by default.
+        /// The number of tasks that a worker runs side by side: 1 to 10,000; 10 by default. It bounds the inputs and outputs
+        /// that are in memory: for large ones set less.
         pub fn concurrency(mut self, tasks: usize) -> Self {
             self.$($settings).+.concurrency = Some(tasks);
             self
         }
 
-        /// How long an idle worker waits between two looks into its queue, jittered by a fifth: 10 ms to 1 h; 1 s by default.
+        /// The pause of an idle worker between two looks into its queue, jittered by a fifth: 10 ms to 1 h; 1 s by default.
+        /// Three or more idle workers of a process that share a pool are looked for together, in one statement.
         pub fn poll_interval(mut self, interval: ::std::time::Duration) -> Self {
             self.$($settings).+.poll_interval = Some(interval);
             self

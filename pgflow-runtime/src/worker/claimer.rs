@@ -11,6 +11,7 @@ use super::{
     Shared, WorkerError,
     executor::Executor,
     lost_claims::{LostClaims, Window},
+    pace::AHEAD_BYTES,
     serve::GRACE,
     wakeup::Sleeper,
 };
@@ -19,7 +20,7 @@ use crate::{
     printable::printable,
     sql::{
         CallError, RefusalCode,
-        claim::{Claim, ClaimedTask, UnsupportedMessage, claim_tasks, claim_tasks_carefully},
+        claim::{Claim, ClaimedTask, Keep, UnsupportedMessage, claim_tasks, claim_tasks_carefully},
         error::ErrorClass,
         limit::Limited,
         release::release_lost_claims,
@@ -65,11 +66,13 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
         pace.claim_took(called.elapsed());
         shared.vitals.claimed(claim.is_ok());
         let pause = match claim {
-            Ok(Claim::Tasks(tasks)) => {
+            Ok(Claim::Tasks(claimed)) => {
                 backoff.reset();
-                lost.answered(&tasks);
-                let full = tasks.len() >= slots;
-                start(shared, executor, tasks);
+                lost.answered(&claimed);
+                let full = claimed.tasks.len() + claimed.excess.len() >= slots;
+                pace.claimed(claimed.tasks.len(), claimed.bytes);
+                executor.give_back(claimed.excess);
+                start(shared, executor, claimed.tasks);
                 if full {
                     continue;
                 }
@@ -105,10 +108,15 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
 /// A claim in flight is waited for even when the worker is asked to stop: dropping it would leave tasks started that nobody runs.
 async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<Claim, CallError>> {
     let max_tasks = i32::try_from(slots).unwrap_or(i32::MAX);
+    // Those for which there are slots now, and of those that wait for one only as much as may wait.
+    let keep = Keep {
+        tasks: slots.min(shared.options.concurrency),
+        bytes: AHEAD_BYTES,
+    };
     let claim = calls.call(async |connection| {
-        match claim_tasks(&mut *connection, shared.worker_id, max_tasks).await {
+        match claim_tasks(&mut *connection, shared.worker_id, max_tasks, keep).await {
             Err(error) if may_be_one_tasks_fault(&error) => {
-                carefully(connection, shared.worker_id, max_tasks, error).await
+                carefully(connection, shared.worker_id, max_tasks, keep, error).await
             }
             result => result,
         }
@@ -139,15 +147,16 @@ async fn carefully(
     connection: &mut PgConnection,
     worker_id: Uuid,
     max_tasks: i32,
+    keep: Keep,
     error: CallError,
 ) -> Result<Claim, CallError> {
     warn!(
         error = printable(&error_text(&error)).as_ref(),
         "a claim failed, it is made again with more care"
     );
-    match claim_tasks_carefully(connection, worker_id, max_tasks).await {
+    match claim_tasks_carefully(&mut *connection, worker_id, max_tasks, keep).await {
         Err(error) if may_be_one_tasks_fault(&error) && max_tasks > 1 => {
-            claim_tasks_carefully(connection, worker_id, 1).await
+            claim_tasks_carefully(connection, worker_id, 1, keep).await
         }
         result => result,
     }

@@ -13,6 +13,7 @@ use tracing::{Instrument, Span, error, warn};
 
 use super::{
     attempt::Finished,
+    budget::Reserved,
     executor::Busy,
     recorder::{Calls, Recorder},
 };
@@ -53,6 +54,7 @@ struct Output {
     max_attempts: i32,
     span: Span,
     json: Box<RawValue>,
+    reserved: Reserved,
 }
 
 impl From<Output> for Finished {
@@ -63,6 +65,7 @@ impl From<Output> for Finished {
             max_attempts: output.max_attempts,
             span: output.span,
             result: Ok(output.json),
+            reserved: output.reserved,
         }
     }
 }
@@ -164,6 +167,7 @@ impl<C: Calls> Completer<C> {
                     max_attempts: finished.max_attempts,
                     span: finished.span,
                     json,
+                    reserved: finished.reserved,
                 });
             }
             Err(_) => self.record_alone(finished).await,

@@ -138,11 +138,15 @@ impl Executor {
             };
             let busy = busy.enter();
             let started = Instant::now();
-            let result = attempt::run(&shared, step_index, task).await;
+            let mut result = attempt::run(&shared, step_index, task).await;
             held.keep();
             pace.handler_took(started.elapsed());
             // Before the result is sent: who receives it must not wait for a handler that has ended.
             drop(busy);
+            if let Ok(output) = &result.result {
+                // In its slot: what could not be recorded yet bounds what runs.
+                result.reserved = shared.budget.reserve(output.get().len()).await;
+            }
             drop(slot);
             if let Err(SendError(Finished { key, .. })) = finished.send(result).await {
                 error!(

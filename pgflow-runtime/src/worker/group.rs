@@ -1,6 +1,6 @@
 //! Workers that are started together and end together; often there is just one.
 
-use std::error::Error;
+use std::{error::Error, ptr};
 
 use sqlx::PgPool;
 use tokio::task::JoinSet;
@@ -212,6 +212,8 @@ struct Serving {
     workers: JoinSet<Result<(), WorkerError>>,
     worker_ids: Vec<Uuid>,
     crew: Crew,
+    /// What each of them serves.
+    targets: Vec<Target>,
     stop: Stop,
 }
 
@@ -221,16 +223,27 @@ impl Serving {
             workers: JoinSet::new(),
             worker_ids: Vec::new(),
             crew: Crew::default(),
+            targets: Vec::new(),
             stop,
         }
     }
 
+    /// A worker of another step of the same flow: its start has checked and stored the definition.
+    fn sibling_of(&self, target: Target) -> Option<Uuid> {
+        target.step?;
+        let is_sibling = |other: &Target| ptr::eq(other.definition, target.definition);
+        let first = self.targets.iter().position(is_sibling)?;
+        self.worker_ids.get(first).copied()
+    }
+
     async fn start(&mut self, member: Member) -> Result<(), (StartupError, Member)> {
-        let registered = match member.register().await {
+        let target = member.target();
+        let registered = match member.register(self.sibling_of(target)).await {
             Ok(registered) => registered,
             Err(error) => return Err((error, member)),
         };
         self.worker_ids.push(registered.worker_id());
+        self.targets.push(target);
         self.workers.spawn(member.live(registered));
         Ok(())
     }

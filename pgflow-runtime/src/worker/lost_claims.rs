@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::sql::{CallError, claim::ClaimedTask};
+use crate::sql::{CallError, claim::ClaimedTasks};
 
 /// The time that a server may go on with a claim whose connection is lost, before the second look.
 const LATE: Duration = Duration::from_secs(45);
@@ -30,8 +30,11 @@ pub(crate) struct Window {
 }
 
 impl LostClaims {
-    pub(crate) fn answered(&mut self, tasks: &[ClaimedTask]) {
-        let starts = || tasks.iter().filter_map(|task| task.started_at);
+    pub(crate) fn answered(&mut self, claimed: &ClaimedTasks) {
+        let starts = || {
+            let tasks = claimed.tasks.iter().chain(&claimed.excess);
+            tasks.filter_map(|task| task.started_at)
+        };
         if let Some(window) = &mut self.lost {
             window.before = window.before.or(starts().min());
         }
@@ -97,10 +100,13 @@ mod tests {
         sqlx::Error::Io(io::ErrorKind::ConnectionReset.into()).into()
     }
 
-    fn at(second: i64) -> Vec<ClaimedTask> {
+    fn at(second: i64) -> ClaimedTasks {
         let mut task = claimed(1);
         task.started_at = DateTime::from_timestamp(second, 0);
-        vec![task]
+        ClaimedTasks {
+            tasks: vec![task],
+            ..ClaimedTasks::default()
+        }
     }
 
     fn window(claims: &LostClaims) -> Option<(Option<i64>, Option<i64>)> {
@@ -114,7 +120,7 @@ mod tests {
     async fn the_window_lies_between_the_answers_around_the_loss() {
         let mut claims = LostClaims::default();
         claims.answered(&at(1));
-        claims.answered(&[]);
+        claims.answered(&ClaimedTasks::default());
         assert!(claims.due().is_none());
         claims.failed(&lost());
         claims.failed(&lost());

@@ -58,6 +58,13 @@
 //! blocks can, is reported with each heartbeat. [`Workers::health`] and [`WorkerHandle::health`]
 //! tell supervisors whether the process is live and ready.
 //!
+//! # Memory
+//!
+//! Beside what handlers allocate, a worker holds the inputs of its running tasks; up to 16 MiB of inputs of tasks that
+//! wait for a slot; and, together with the others of its pool, up to 16 MiB of outputs that wait to be recorded, about four
+//! times while they are. A handler whose output has no place yet keeps its slot. A flow's input that many tasks of a run
+//! take is held once for each claim.
+//!
 //! # Heartbeats
 //!
 //! Every 5 s a process sends the heartbeats of all its workers in one statement. After 6 s of silence a
@@ -136,6 +143,7 @@ pub(crate) mod attempt;
 mod attempts;
 #[doc(hidden)]
 pub mod bounds;
+mod budget;
 mod builder;
 mod claimer;
 pub(crate) mod clock;

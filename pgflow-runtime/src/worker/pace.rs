@@ -12,15 +12,19 @@ use super::executor::PATIENCE;
 
 /// The most tasks that wait for a slot.
 const MOST_AHEAD: usize = 200;
+/// The most bytes of inputs up to which a claim keeps tasks that wait for a slot.
+pub(crate) const AHEAD_BYTES: usize = 16 * 1024 * 1024;
 /// One in so many: the weight of a new measurement in the mean.
 const WEIGHT: u64 = 16;
 const UNKNOWN: u64 = u64::MAX;
 
-/// Running means of what handlers and claims take.
+/// Running means of what handlers and claims take, and of the size of inputs.
 #[derive(Debug)]
 pub(crate) struct Pace {
     handler: Mean,
     claim: Mean,
+    /// In bytes. Large ones count at once, small ones by and by.
+    input: Mean,
 }
 
 impl Default for Pace {
@@ -28,6 +32,7 @@ impl Default for Pace {
         Self {
             handler: Mean::new(),
             claim: Mean::new(),
+            input: Mean::new(),
         }
     }
 }
@@ -41,6 +46,15 @@ impl Pace {
         self.claim.add(time);
     }
 
+    /// A claim brought so many tasks, whose inputs are so large together.
+    pub(crate) fn claimed(&self, tasks: usize, bytes: usize) {
+        if let Some(each) = bytes.checked_div(tasks) {
+            let each = u64::try_from(each).unwrap_or(UNKNOWN - 1);
+            self.input.add_amount(each);
+            self.input.raise_to(each);
+        }
+    }
+
     /// A task waited so long for a slot that it was given back: handlers take longer than they did.
     pub(crate) fn waited_in_vain(&self, time: Duration) {
         self.handler.raise(time);
@@ -48,12 +62,20 @@ impl Pace {
 
     /// How many tasks `slots` handlers begin while one claim is under way, and before they are given back.
     pub(crate) fn ahead(&self, slots: usize) -> usize {
-        let (Some(handler), Some(claim)) = (self.handler.nanos(), self.claim.nanos()) else {
+        let (Some(handler), Some(claim)) = (self.handler.value(), self.claim.value()) else {
             return 0;
         };
-        let slots = u64::try_from(slots).unwrap_or(u64::MAX);
-        let begun = slots.saturating_mul(claim.min(nanos(PATIENCE))) / handler.max(1);
-        usize::try_from(begun).unwrap_or(usize::MAX).min(MOST_AHEAD)
+        let side_by_side = u64::try_from(slots).unwrap_or(u64::MAX);
+        let begun = side_by_side.saturating_mul(claim.min(nanos(PATIENCE))) / handler.max(1);
+        let begun = usize::try_from(begun).unwrap_or(usize::MAX);
+        begun.min(MOST_AHEAD).min(self.fit(slots))
+    }
+
+    /// How many tasks ahead, beside those for the slots, can be kept by their size.
+    fn fit(&self, slots: usize) -> usize {
+        let each = self.input.value().unwrap_or_default().max(1);
+        let all = AHEAD_BYTES / usize::try_from(each).unwrap_or(usize::MAX);
+        all.saturating_sub(slots)
     }
 }
 
@@ -65,12 +87,15 @@ impl Mean {
         Self(AtomicU64::new(UNKNOWN))
     }
 
-    fn nanos(&self) -> Option<u64> {
+    fn value(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|&mean| mean != UNKNOWN)
     }
 
     fn add(&self, time: Duration) {
-        let new = nanos(time);
+        self.add_amount(nanos(time));
+    }
+
+    fn add_amount(&self, new: u64) {
         self.update(|mean| match mean {
             None => new,
             Some(mean) if new > mean => mean + (new - mean) / WEIGHT,
@@ -79,7 +104,11 @@ impl Mean {
     }
 
     fn raise(&self, time: Duration) {
-        self.update(|mean| mean.unwrap_or_default().max(nanos(time)));
+        self.raise_to(nanos(time));
+    }
+
+    fn raise_to(&self, amount: u64) {
+        self.update(|mean| mean.unwrap_or_default().max(amount));
     }
 
     fn update(&self, next: impl Fn(Option<u64>) -> u64) {
@@ -124,6 +153,21 @@ mod tests {
         assert_eq!(pace(Duration::from_millis(4), claim).ahead(10), 5);
         assert_eq!(pace(Duration::from_micros(10), claim).ahead(10), 200);
         assert_eq!(pace(Duration::ZERO, claim).ahead(10), 200);
+    }
+
+    #[test]
+    fn no_more_is_claimed_ahead_than_may_wait_by_its_size() {
+        let pace = pace(Duration::from_micros(10), Duration::from_millis(2));
+        pace.claimed(10, 10 * 2 * 1024 * 1024);
+        assert_eq!(pace.ahead(2), 6);
+        assert_eq!(pace.ahead(10), 0);
+        // It comes back with claims of small ones, and a claim without tasks says nothing.
+        pace.claimed(0, 0);
+        assert_eq!(pace.ahead(10), 0);
+        for _ in 0..200 {
+            pace.claimed(10, 100);
+        }
+        assert_eq!(pace.ahead(10), 200);
     }
 
     #[test]

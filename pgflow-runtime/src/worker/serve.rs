@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::{
     WorkerError,
     attempts::Attempts,
+    budget::Budget,
     claimer,
     completer::Completer,
     executor::{Busy, Executor},
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) options: WorkerOptions,
     pub(crate) wakeup: Wakeup,
     pub(crate) attempts: Attempts,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) stop: Stop,
     pub(crate) vitals: Arc<Vitals>,
     /// The runtime of heartbeats and notifications.

@@ -10,6 +10,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, Span, debug, error, info, warn};
+use uuid::Uuid;
 
 use super::{
     Shared, WorkerError, WorkerState,
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     sql::{limit::within, retry::jittered, worker::disabled},
-    startup::{FunctionDisabled, StartupError},
+    startup::{FunctionDisabled, StartupError, Target},
 };
 
 /// How often a worker whose function is out of service looks whether it still is.
@@ -64,7 +65,7 @@ pub(super) struct Registered {
 }
 
 impl Registered {
-    pub(super) fn worker_id(&self) -> uuid::Uuid {
+    pub(super) fn worker_id(&self) -> Uuid {
         self.shared.worker_id
     }
 }
@@ -107,14 +108,18 @@ impl Member {
         }
     }
 
+    pub(super) fn target(&self) -> Target {
+        self.builder.target()
+    }
+
     /// Registers the worker. A registration in progress may come to its end after a request to
     /// stop, so that the worker does not seem to live.
-    pub(super) async fn register(&self) -> Result<Registered, StartupError> {
+    pub(super) async fn register(&self, sibling: Option<Uuid>) -> Result<Registered, StartupError> {
         let shift = self.crew.enter();
         let stop = self.stop.child();
         // Boxed: of all that starting takes, a caller's future would hold the most, for as long
         // as it is.
-        let registered = Box::pin(self.builder.register(&self.pool, stop.clone()));
+        let registered = Box::pin(self.builder.register(&self.pool, sibling, stop.clone()));
         let registered = self.stop.within(GRACE, registered).await;
         let (shared, span) = registered.unwrap_or(Err(StartupError::ShutDown))?;
         self.place
@@ -251,7 +256,7 @@ impl Member {
                     .is(state_of(&disabled), Some(disabled.to_string()));
                 continue;
             }
-            match self.register().await {
+            match self.register(None).await {
                 Ok(registered) => {
                     info!(flow, step, worker_id = %registered.worker_id(), "the worker is in service again");
                     return Ok(registered);

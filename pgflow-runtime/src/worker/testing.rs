@@ -12,8 +12,8 @@ use sqlx::postgres::PgPoolOptions;
 use uuid::Uuid;
 
 use super::{
-    Shared, WorkerOptions, attempts::Attempts, handlers::Handlers, hub, options::Settings,
-    shutdown::Stop, wakeup::Wakeup,
+    Shared, WorkerOptions, attempts::Attempts, budget::Budget, handlers::Handlers, hub,
+    options::Settings, shutdown::Stop, wakeup::Wakeup,
 };
 use crate::{
     flow::{BoxFuture, StepError, Task},
@@ -84,10 +84,12 @@ pub(crate) fn options(function_name: &str) -> WorkerOptions {
 pub(crate) fn shared(act: Option<Act>, concurrency: usize) -> Arc<Shared> {
     let mut options = options("play");
     options.concurrency = concurrency;
+    let pool = PgPoolOptions::new()
+        .connect_lazy("postgres://nobody@127.0.0.1:1/none")
+        .expect("a valid URL");
     Arc::new(Shared {
-        pool: PgPoolOptions::new()
-            .connect_lazy("postgres://nobody@127.0.0.1:1/none")
-            .expect("a valid URL"),
+        budget: Budget::of(&pool),
+        pool,
         worker_id: Uuid::nil(),
         queue_name: "play".to_owned(),
         handlers: Arc::new(Play(act)),

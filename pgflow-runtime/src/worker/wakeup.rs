@@ -33,6 +33,15 @@ struct Hint {
     notify: Notify,
     /// The hint came from the database, which leaves some out.
     announced: AtomicBool,
+    idle: Mutex<Idle>,
+}
+
+/// Since when a claimer has nothing to do.
+#[derive(Debug, Default)]
+struct Idle {
+    asleep_since: Option<Instant>,
+    /// When somebody else looked for it and found nothing.
+    looked_at: Option<Instant>,
 }
 
 /// Whom the tasks concern that a worker's results make ready.
@@ -106,6 +115,23 @@ impl Wakeup {
         }
     }
 
+    /// Wakes this worker's claimer.
+    pub(crate) fn wake(&self) {
+        self.hint.notify.notify_one();
+    }
+
+    /// The claimer need not look by itself: somebody did at that time, and found nothing.
+    pub(crate) fn looked(&self, at: Instant) {
+        lock(&self.hint.idle).looked_at = Some(at);
+    }
+
+    /// When it was last known that there is nothing to do; none while the claimer is awake.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let idle = lock(&self.hint.idle);
+        idle.asleep_since
+            .map(|since| idle.looked_at.map_or(since, |at| at.max(since)))
+    }
+
     /// Wakes this worker's claimer because the database says that there are tasks, or may have said so.
     pub(crate) fn announce(&self) {
         self.hint.announced.store(true, Ordering::Release);
@@ -145,12 +171,23 @@ impl<'a> Sleeper<'a> {
         }
     }
 
-    /// Sleeps until a hint comes, or it is time to look without one: after the poll interval, jittered, or soon after a notification.
+    /// Sleeps until a hint comes, or it is time to look without one: after the poll interval, jittered, or soon after a
+    /// notification. Looks that somebody else makes for it put that off.
     pub(crate) async fn sleep(&self) {
-        let poll = Instant::now() + jittered(self.poll_interval);
-        let until = self.next_look().map_or(poll, |at| at.min(poll));
-        // Both ways to wake up lead to a claim.
-        let _ = timeout_at(until, self.wakeup.hint.notify.notified()).await;
+        let hint = &self.wakeup.hint;
+        let asleep = Asleep::new(hint);
+        let mut poll = asleep.since + jittered(self.poll_interval);
+        loop {
+            let until = self.next_look().map_or(poll, |at| at.min(poll));
+            // Both ways to wake up lead to a claim.
+            if timeout_at(until, hint.notify.notified()).await.is_ok() || until < poll {
+                return;
+            }
+            match lock(&hint.idle).looked_at {
+                Some(at) if at + self.poll_interval > poll => poll = at + self.poll_interval,
+                _ => return,
+            }
+        }
     }
 
     /// One whose time came during the last claim is due: the claim may not have seen what it is for.
@@ -160,6 +197,29 @@ impl<'a> Sleeper<'a> {
             .iter()
             .map(|&after| announced_at + after)
             .find(|&at| at > self.answered_at)
+    }
+}
+
+/// A claimer that sleeps, until this is dropped.
+struct Asleep<'a> {
+    hint: &'a Hint,
+    since: Instant,
+}
+
+impl<'a> Asleep<'a> {
+    fn new(hint: &'a Hint) -> Self {
+        let since = Instant::now();
+        *lock(&hint.idle) = Idle {
+            asleep_since: Some(since),
+            looked_at: None,
+        };
+        Self { hint, since }
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        lock(&self.hint.idle).asleep_since = None;
     }
 }
 

@@ -197,3 +197,66 @@ async fn outputs_that_are_together_too_large_for_one_object_are_told_to_the_hand
     assert_eq!(fail(&db.pool, &claimed[0], "no").await, "failed");
     assert_invariants(&db.pool).await;
 }
+
+/// A worker that takes the flow's input once for each run of a claim.
+async fn worker_sharing_flow_input(pool: &sqlx::PgPool, steps: &[&str]) -> uuid::Uuid {
+    let worker = worker_taking_flow_input(pool, "orders", steps).await;
+    sqlx::query("update pgflow.workers set flow_input_once = true where worker_id = $1")
+        .bind(worker)
+        .execute(pool)
+        .await
+        .unwrap();
+    worker
+}
+
+#[tokio::test]
+async fn the_flow_s_input_comes_once_for_each_run_to_a_worker_that_shares_it() {
+    let db = TestDb::new().await;
+    let steps = [
+        step("list"),
+        step("root"),
+        step("other_root"),
+        step("each").deps(&["list"]).map(),
+        step("without").deps(&["list"]),
+    ];
+    define(&db.pool, "orders", &steps).await;
+    let worker = worker_sharing_flow_input(&db.pool, &["list", "root", "each"]).await;
+    let runs = [
+        start(&db.pool, "orders", json!({"id": 1})).await,
+        start(&db.pool, "orders", json!({"id": 2})).await,
+    ];
+    let inputs = |tasks: &[crate::support::flows::Claimed], run| {
+        let of_run = tasks.iter().filter(|task| task.run_id == run);
+        let with = of_run.filter_map(|task| task.flow_input.clone());
+        with.collect::<Vec<Value>>()
+    };
+    let roots = claim(&db.pool, worker, 10).await;
+    assert_eq!(roots.len(), 6);
+    assert_eq!(inputs(&roots, runs[0]), [json!({"id": 1})]);
+    assert_eq!(inputs(&roots, runs[1]), [json!({"id": 2})]);
+    for task in &roots {
+        let output = if task.step_slug == "list" {
+            json!([1, 2, 3])
+        } else {
+            json!(null)
+        };
+        complete(&db.pool, task, output).await;
+    }
+    // In two claims: each is complete by itself.
+    for _ in 0..2 {
+        let tasks = claim(&db.pool, worker, 4).await;
+        let of_map = tasks.iter().any(|task| task.step_slug == "each");
+        let with: usize = runs.iter().map(|&run| inputs(&tasks, run).len()).sum();
+        let runs_with_map = runs
+            .iter()
+            .filter(|&&run| {
+                tasks
+                    .iter()
+                    .any(|task| task.run_id == run && task.step_slug == "each")
+            })
+            .count();
+        assert!(of_map);
+        assert_eq!(with, runs_with_map);
+    }
+    assert_invariants(&db.pool).await;
+}

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use pgflow::client::Client;
 use pgflow::prelude::*;
 use pgflow::startup::StartupError;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
-use crate::support::{TestDb, invariants::assert_invariants};
+use crate::support::{TestDb, eventually, invariants::assert_invariants};
 use crate::worker::{DEADLINE, probe::Probe, running_workers};
 
 /// Not `Clone`.
@@ -130,4 +131,34 @@ async fn wrong_options_of_any_step_are_found_at_once_and_before_anything_starts(
         .await
         .unwrap();
     assert_eq!(workers, 0);
+}
+
+#[tokio::test]
+async fn the_definition_is_compared_once_for_the_workers_of_all_steps() {
+    let database = TestDb::new().await;
+    let options: PgConnectOptions = database.url.parse().unwrap();
+    let pool = PgPoolOptions::new()
+        .max_connections(3)
+        .connect_lazy_with(options.options([("track_functions", "pl")]));
+    let workers = StepWorker::<Orders>::all_with_state(shop(&Probe::closed()))
+        .start(&pool)
+        .await
+        .unwrap();
+    assert_eq!(workers.worker_ids().len(), 3);
+    workers.stop().await.unwrap();
+    // Sessions report what they called when they end.
+    pool.close().await;
+    let calls = async |function: &str| -> Option<i64> {
+        sqlx::query_scalar("select calls from pg_stat_user_functions where funcname = $1")
+            .bind(function)
+            .fetch_optional(&database.pool)
+            .await
+            .unwrap()
+    };
+    let registered = eventually(DEADLINE, "the calls are reported", async || {
+        calls("register_worker").await
+    })
+    .await;
+    assert_eq!(registered, 3);
+    assert_eq!(calls("ensure_flow_compiled").await, Some(1));
 }

@@ -1,12 +1,36 @@
 //! What happened to a run.
 
 use chrono::{DateTime, Utc};
+use serde::{Serialize, Serializer};
 
-use crate::client::{SkipReason, TaskCounts};
+use crate::{
+    client::{SkipReason, TaskCounts},
+    flow::StepId,
+};
 
 /// Something that happened to a run, told by [`RunEvents`](super::RunEvents); a step is an `F::Step`. Every moment `at` is one of the database's clock.
 ///
 /// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed).
+///
+/// # As JSON
+///
+/// An event serialises to one flat object, so that a page can be sent what happens as it is. Keys that an event does not
+/// have are absent. Later releases may add types and keys; they change and remove none.
+///
+/// | `type` | other keys |
+/// |---|---|
+/// | `run_started` | `at` |
+/// | `step_started` | `step`, `tasks`, `at` |
+/// | `step_progressed` | `step`, `completed`, `tasks` |
+/// | `step_completed` | `step`, `tasks`, `at` |
+/// | `step_failed` | `step`, `message`, `at` |
+/// | `step_skipped` | `step`, `reason`, `message` (where an attempt failed), `at` |
+/// | `run_completed` | `at` |
+/// | `run_failed` | `step` (where one failed it), `message`, `at` |
+///
+/// `step` is the step's slug, `at` an RFC 3339 time in UTC, `tasks` and `completed` are numbers, `reason` is
+/// `condition_unmet`, `handler_failed` or `dependency_skipped`. Messages are those of the handlers' errors: leave them out
+/// where the reader may not see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunEvent<S> {
@@ -103,5 +127,87 @@ impl<S: Copy> RunEvent<S> {
     /// Whether the run has ended with this: nothing follows.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::RunCompleted { .. } | Self::RunFailed { .. })
+    }
+}
+
+/// The documented form.
+#[derive(Default, Serialize)]
+struct Form<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tasks: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<SkipReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<DateTime<Utc>>,
+}
+
+impl<S: StepId> Serialize for RunEvent<S> {
+    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
+        let form = Form {
+            step: self.step().map(StepId::slug),
+            ..Form::default()
+        };
+        let form = match self {
+            Self::RunStarted { at } => Form {
+                r#type: "run_started",
+                at: Some(*at),
+                ..form
+            },
+            Self::StepStarted { tasks, at, .. } => Form {
+                r#type: "step_started",
+                tasks: Some(*tasks),
+                at: Some(*at),
+                ..form
+            },
+            Self::StepProgressed { tasks, .. } => Form {
+                r#type: "step_progressed",
+                completed: Some(tasks.completed),
+                tasks: Some(tasks.total),
+                ..form
+            },
+            Self::StepCompleted { tasks, at, .. } => Form {
+                r#type: "step_completed",
+                tasks: Some(*tasks),
+                at: Some(*at),
+                ..form
+            },
+            Self::StepFailed { message, at, .. } => Form {
+                r#type: "step_failed",
+                message: Some(message),
+                at: Some(*at),
+                ..form
+            },
+            Self::StepSkipped {
+                reason,
+                message,
+                at,
+                ..
+            } => Form {
+                r#type: "step_skipped",
+                reason: Some(*reason),
+                message: message.as_deref(),
+                at: Some(*at),
+                ..form
+            },
+            Self::RunCompleted { at } => Form {
+                r#type: "run_completed",
+                at: Some(*at),
+                ..form
+            },
+            Self::RunFailed { message, at, .. } => Form {
+                r#type: "run_failed",
+                message: Some(message),
+                at: Some(*at),
+                ..form
+            },
+        };
+        form.serialize(serializer)
     }
 }

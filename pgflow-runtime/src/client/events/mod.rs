@@ -22,8 +22,8 @@ pub use self::event::RunEvent;
 use self::history::History;
 use super::{
     ClientError, RunHandle, RunSnapshot,
-    hints::Hears,
-    watch::{Pace, Watch},
+    hints::{Hears, Pace},
+    watch::Watch,
 };
 use crate::{
     flow::{BoxFuture, Flow},
@@ -46,8 +46,12 @@ impl<F: Flow> Follow<F> {
         }
     }
 
-    /// How often the run is looked at without a notification. By default that is soon at first, then every 500 ms. At the event level `runs` only the
-    /// end of the run is notified of, so the interval is how late its other events may be told.
+    /// Looks at the run at this interval, whether something is notified or not. The default is soon at first, then every
+    /// 500 ms, and every 5 s while notifications of steps come. At the event level `runs` only the end of the run is
+    /// notified, so the interval is how late other events may be.
+    ///
+    /// Below 10 ms it is 10 ms. All streams of a process over one pool are looked at together, in one statement for each
+    /// interval.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.pace = Pace::every(interval);
         self
@@ -61,7 +65,7 @@ impl<F: Flow> Follow<F> {
             events: VecDeque::new(),
         };
         while !following.look().await? {
-            following.watch.pause().await;
+            following.watch.pause().await?;
         }
         Ok(RunEvents {
             stream: try_unfold(following, Following::next).boxed(),
@@ -134,6 +138,7 @@ impl<F: Flow> Following<F> {
         };
         let json = known.ok_or(ClientError::NotFound { run_id })?;
         let seen = RunSnapshot::read(run_id, &json)?;
+        self.watch.saw(seen.sight());
         self.events.extend(self.history.tell(&seen)?);
         if self.history.is_ended() {
             self.watch.stop_listening();
@@ -149,7 +154,7 @@ impl<F: Flow> Following<F> {
             if self.history.is_ended() {
                 return Ok(None);
             }
-            self.watch.pause().await;
+            self.watch.pause().await?;
             self.look().await?;
         }
     }

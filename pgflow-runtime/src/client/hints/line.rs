@@ -24,16 +24,24 @@ pub(super) struct Event {
     pub(super) is_end: bool,
 }
 
-/// Keeps the connection up until it is dropped.
+/// Keeps the connection up while somebody wants it, until it is dropped.
 pub(super) async fn run(hints: &Hints) {
     let mut outage = Outage::new(
-        "the connection for the events of runs was lost or can't be made; whoever waits for them polls until it is there",
+        "the connection for the events of runs was lost or can't be made; whoever waits for them looks more often until it is there",
         "still no connection for the events of runs",
     );
-    loop {
+    let mut wanted = hints.wanted.subscribe();
+    // These keep the sender.
+    while wanted.wait_for(|wanted| wanted.is_listened).await.is_ok() {
         let since = Instant::now();
-        let error = serve(hints).await;
-        outage.after(since, &error).await;
+        let ended = tokio::select! {
+            error = serve(hints) => Some(error),
+            () = hints.until_unwanted(|wanted| wanted.is_listened) => None,
+        };
+        hints.line_changed();
+        if let Some(error) = ended {
+            outage.after(since, &error).await;
+        }
     }
 }
 
@@ -44,7 +52,7 @@ async fn serve(hints: &Hints) -> sqlx::Error {
         Err(error) => return error,
     };
     // Only now: what is notified from here on is heard.
-    hints.announce_all();
+    hints.line_changed();
     loop {
         match listening.hear().await {
             Ok(notification) => {

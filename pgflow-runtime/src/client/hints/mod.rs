@@ -1,12 +1,20 @@
-//! Who waits for what happens to runs, and hears of it from the database.
+//! Tells those who wait for runs when to look at them.
 //!
-//! Those that wait over one pool share one connection for notifications, made when the first of them finds its run not ended yet. It is kept by a task
-//! of one waiter's runtime; when that runtime ends, another waiter's takes over. Nothing depends on it: each waiter also polls.
+//! All waits and streams over one pool share one task, whatever their number: it listens for notifications and asks the
+//! database, in one statement for all, which of their runs have changed. Those are hinted, and read their run themselves.
+//! The task belongs to one waiter's runtime; when that runtime ends or stands still, another waiter's takes over.
+//!
+//! While notifications come, looks are rare. That is learned, not asked: the database may send none (event level,
+//! Realtime), and a pooler may lose them. So they are trusted after the first that came, until a look finds a change of
+//! which none told.
 
+mod attendance;
 mod line;
+mod looks;
+mod schedule;
+mod waiters;
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -14,93 +22,118 @@ use std::{
 use sqlx::PgPool;
 use tokio::{
     sync::{Notify, watch},
-    time::timeout,
+    task::yield_now,
+    time::{Instant, timeout},
 };
 use uuid::Uuid;
 
-use self::line::Event;
+use self::{
+    attendance::Wanted,
+    line::Event,
+    waiters::{Entry, Waiters},
+};
+pub(super) use self::{
+    schedule::Pace,
+    waiters::{Hears, News, Sight},
+};
 use crate::{
     lock::lock,
     per_pool::{OfPool, PerPool},
+    sql::CallError,
 };
 
 /// One per pool that is waited over.
 static ALL: PerPool<Hints> = PerPool::new();
 
-/// How long the connection is kept when nothing waits: the next wait often follows soon.
-const LINGER: Duration = Duration::from_secs(5);
+/// How often a waiter checks that the shared task still runs.
+const CHECK: Duration = Duration::from_secs(3);
 
+/// Wakers, spawned tasks and futures never run under the lock of `waiters`: a runtime that shuts down drops tasks inline,
+/// and what they drop takes that lock.
 #[derive(Debug)]
 struct Hints {
     pool: PgPool,
     waiters: Mutex<Waiters>,
-    is_waited: watch::Sender<bool>,
-}
-
-#[derive(Debug, Default)]
-struct Waiters {
-    by_run: HashMap<Uuid, Vec<Arc<Ear>>>,
-    /// A task keeps the connection.
-    is_attended: bool,
-}
-
-/// What somebody waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hears {
-    /// The end of the run only: what happens before wakes nobody who waits for that.
-    TheEnd,
-    /// All that the database tells of the run and of its steps.
-    Everything,
-}
-
-#[derive(Debug)]
-struct Ear {
-    hears: Hears,
-    hint: Notify,
+    /// A look is due earlier than it was.
+    sooner: Notify,
+    wanted: watch::Sender<Wanted>,
 }
 
 /// Somebody who waits for a run, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Waiter {
     hints: Arc<Hints>,
-    run_id: Uuid,
-    ear: Arc<Ear>,
+    id: u64,
+    bell: Arc<Notify>,
 }
 
 impl Waiter {
-    pub(super) fn join(pool: &PgPool, run_id: Uuid, hears: Hears) -> Self {
+    pub(super) fn join(
+        pool: &PgPool,
+        run_id: Uuid,
+        hears: Hears,
+        pace: Pace,
+        listens: bool,
+    ) -> Self {
         let hints = Hints::of(pool);
-        let ear = Arc::new(Ear {
-            hears,
-            hint: Notify::new(),
-        });
-        let mut waiters = lock(&hints.waiters);
-        let of_run = waiters.by_run.entry(run_id).or_default();
-        of_run.push(Arc::clone(&ear));
-        hints.is_waited.send_replace(true);
-        drop(waiters);
-        Self { hints, run_id, ear }
+        let bell = Arc::new(Notify::new());
+        let entry = Entry::new(run_id, hears, pace, listens, Arc::clone(&bell));
+        let id = lock(&hints.waiters).add(entry);
+        hints.refresh_wanted();
+        Self { hints, id, bell }
     }
 
-    /// Sleeps until there is, or may be, something new, or the pause is over; hears of what comes after the first call.
-    pub(super) async fn sleep(&self, pause: Duration) {
-        self.hints.attend();
-        // Both ways to wake up lead to a look.
-        let _ = timeout(pause, self.ear.hint.notified()).await;
+    /// Notes what the waiter itself saw of its run: it is hinted when others see something else.
+    pub(super) fn saw(&self, sight: Sight) {
+        lock(&self.hints.waiters).saw(self.id, sight);
+    }
+
+    /// Sleeps until there is, or may be, something new.
+    pub(super) async fn sleep(&self) -> News {
+        let _asleep = Asleep::new(self);
+        loop {
+            if self.hints.pool.is_closed() {
+                return News::Look;
+            }
+            let news = lock(&self.hints.waiters).take_news(self.id);
+            if let Some(news) = news {
+                return news;
+            }
+            if !self.hints.attend() {
+                // The bell that rang for that would be answered by the next try, and so on: a runtime that shuts down
+                // drops its tasks when they yield.
+                yield_now().await;
+            }
+            // Both ways to wake up lead to another round.
+            let _ = timeout(CHECK, self.bell.notified()).await;
+        }
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut waiters = lock(&self.hints.waiters);
-        if let Some(of_run) = waiters.by_run.get_mut(&self.run_id) {
-            of_run.retain(|ear| !Arc::ptr_eq(ear, &self.ear));
-            if of_run.is_empty() {
-                waiters.by_run.remove(&self.run_id);
-            }
+        let removed = lock(&self.hints.waiters).remove(self.id);
+        drop(removed);
+        self.hints.refresh_wanted();
+    }
+}
+
+/// A waiter whose run is looked at, until this is dropped: a stream that nobody reads costs nothing.
+struct Asleep<'a>(&'a Waiter);
+
+impl<'a> Asleep<'a> {
+    fn new(waiter: &'a Waiter) -> Self {
+        let is_first = lock(&waiter.hints.waiters).fall_asleep(waiter.id, Instant::now());
+        if is_first {
+            waiter.hints.sooner.notify_one();
         }
-        let is_waited = !waiters.by_run.is_empty();
-        self.hints.is_waited.send_replace(is_waited);
+        Self(waiter)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.hints.waiters).wake_up(self.0.id);
     }
 }
 
@@ -112,79 +145,61 @@ impl OfPool for Hints {
 
 impl Hints {
     fn of(pool: &PgPool) -> Arc<Self> {
-        ALL.of(pool, |pool| Self {
+        ALL.of(pool, Self::new)
+    }
+
+    fn new(pool: PgPool) -> Self {
+        Self {
             pool,
-            waiters: Mutex::default(),
-            is_waited: watch::Sender::new(false),
-        })
-    }
-
-    /// Sees to it that a task keeps the connection.
-    fn attend(self: &Arc<Self>) {
-        // Otherwise it would end at once and wake all, who would start it again.
-        if self.pool.is_closed() {
-            return;
-        }
-        let mut waiters = lock(&self.waiters);
-        if !waiters.is_attended {
-            waiters.is_attended = true;
-            tokio::spawn(Attendance(Arc::clone(self)).run());
+            waiters: Mutex::new(Waiters::new(Instant::now())),
+            sooner: Notify::new(),
+            wanted: watch::Sender::default(),
         }
     }
 
+    /// Hints those whom a notification concerns.
     fn announce(&self, event: Event) {
-        if let Some(of_run) = lock(&self.waiters).by_run.get(&event.run_id) {
-            for ear in of_run {
-                if event.is_end || ear.hears == Hears::Everything {
-                    ear.hint.notify_one();
-                }
-            }
-        }
+        let bells = lock(&self.waiters).announce(event);
+        ring(bells);
     }
 
-    /// Wakes all, whose notifications may have been lost.
-    fn announce_all(&self) {
-        let waiters = lock(&self.waiters);
-        for ear in waiters.by_run.values().flatten() {
-            ear.hint.notify_one();
-        }
+    /// The connection for notifications was made, or lost: what happened before is not known.
+    fn line_changed(&self) {
+        lock(&self.waiters).line_changed(Instant::now());
+        self.sooner.notify_one();
     }
 
-    /// Returns when nothing has waited for a while.
-    async fn until_idle(&self) {
-        let mut is_waited = self.is_waited.subscribe();
-        // These keep the sender, so that waiting never fails.
-        while is_waited.wait_for(|&waited| !waited).await.is_ok() {
-            if timeout(LINGER, is_waited.wait_for(|&waited| waited))
-                .await
-                .is_err()
-            {
-                return;
-            }
-        }
+    /// Without holding the lock while those are woken who look at what is wanted.
+    fn refresh_wanted(&self) {
+        self.wanted.send_if_modified(|wanted| {
+            let now = lock(&self.waiters).wanted();
+            let is_other = *wanted != now;
+            *wanted = now;
+            is_other
+        });
     }
 }
 
-/// Makes the task the one that keeps the connection, until it ends, or is dropped with its runtime.
-struct Attendance(Arc<Hints>);
-
-impl Attendance {
-    async fn run(self) {
-        let hints = &self.0;
-        tokio::select! {
-            () = line::run(hints) => {}
-            () = hints.until_idle() => {}
-            // Whoever closes a pool often wants no connection left behind.
-            () = hints.pool.close_event() => {}
-        }
+fn ring(bells: Vec<Arc<Notify>>) {
+    for bell in bells {
+        bell.notify_one();
     }
 }
 
-impl Drop for Attendance {
-    fn drop(&mut self) {
-        lock(&self.0.waiters).is_attended = false;
-        // Whoever still waits has another task started.
-        self.0.announce_all();
+/// Why a look that was made for many failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error(transparent)]
+struct SharedFailure(Arc<CallError>);
+
+/// The error of a look that was made for many, for one of them.
+pub(super) fn own(error: Arc<CallError>) -> CallError {
+    let kind = std::io::ErrorKind::Other;
+    match Arc::try_unwrap(error) {
+        Ok(error) => error,
+        Err(shared) => CallError::Database(sqlx::Error::Io(std::io::Error::new(
+            kind,
+            SharedFailure(shared),
+        ))),
     }
 }
 

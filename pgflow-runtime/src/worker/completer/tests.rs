@@ -129,6 +129,7 @@ impl Bench {
 
     fn send(&self, task_index: i32, result: Result<Box<RawValue>, Failure>) {
         let finished = Finished {
+            reserved: Reserved::default(),
             key: AttemptKey {
                 run_id: Uuid::nil(),
                 step_slug: "inspect",

@@ -226,3 +226,29 @@ async fn no_more_is_claimed_ahead_than_patience_lets_begin() {
     // Four slots of 50 ms begin four tasks within the patience.
     assert!(pace.ahead(4) <= 4, "{}", pace.ahead(4));
 }
+
+/// Returns six tenths of what may wait to be recorded.
+const LARGE: Act = |_| {
+    Box::pin(async {
+        let text = "x".repeat(10 * 1024 * 1024);
+        Ok(serde_json::value::to_raw_value(&text).expect("JSON"))
+    })
+};
+
+#[tokio::test(start_paused = true)]
+async fn large_outputs_that_are_not_recorded_keep_their_slots() {
+    let shared = shared(Some(LARGE), 4);
+    let (sender, mut finished) = mpsc::channel(100);
+    let (give_back, _returned) = mpsc::unbounded_channel();
+    let mut executor = Executor::new(shared, Busy::default(), sender, give_back);
+    for attempt in 1..=4 {
+        executor.start(0, claimed(attempt));
+    }
+    for waiting in (0..4).rev() {
+        let recorded = finished.recv().await.expect("a result");
+        let another = timeout(Duration::from_mins(1), finished.recv()).await;
+        assert!(another.is_err(), "another output waits beside it");
+        assert_eq!(executor.room().await, 4 - waiting);
+        drop(recorded);
+    }
+}

@@ -6,7 +6,7 @@ use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{Core, HEARTBEAT, Member, line::Line};
+use super::{Core, HEARTBEAT, Member, line::Line, looks};
 use crate::{
     sql::{
         CallError,
@@ -14,6 +14,7 @@ use crate::{
         heartbeat::{
             Heartbeat, MOST_ATTEMPTS, lost_attempts, report_overdue_attempts, worker_heartbeats,
         },
+        maintenance::recovery_is_due,
         retry::Backoff,
     },
     worker::{WorkerError, clock},
@@ -28,8 +29,15 @@ pub(super) async fn run(core: &Core) {
     let mut backoff = Backoff::database();
     // Registration was the first heartbeat.
     let mut due = Instant::now() + HEARTBEAT;
+    let mut look_due = Instant::now();
     loop {
-        let Err(_due) = timeout_at(due, line.attend()).await;
+        let Err(_due) = timeout_at(due.min(look_due), line.attend()).await;
+        if look_due <= Instant::now() {
+            look_due = looks::round(core, &mut line).await;
+        }
+        if due > Instant::now() {
+            continue;
+        }
         let started = Instant::now();
         match send(core, &mut line).await {
             Ok(()) => {
@@ -38,6 +46,7 @@ pub(super) async fn run(core: &Core) {
                 // What is not found out in time is with the next heartbeat.
                 let _ = timeout(LOOK, cancel_lost(core, &mut line)).await;
                 let _ = timeout(LOOK, report_overdue(core, &mut line)).await;
+                let _ = timeout(LOOK, look_for_recovery(core, &mut line)).await;
             }
             Err(error) => {
                 let delay = backoff.next_delay();
@@ -148,5 +157,21 @@ async fn report_overdue(core: &Core, line: &mut Line<'_>) {
                 return;
             }
         }
+    }
+}
+
+/// Starts recovery where there may be something to recover: it takes a connection of its own, which idle
+/// workers do without.
+async fn look_for_recovery(core: &Core, line: &mut Line<'_>) {
+    let due = line
+        .ask(&|connection| Box::pin(async move { recovery_is_due(connection).await }))
+        .await;
+    match due {
+        Ok(true) => core.recovery.notify_one(),
+        Ok(false) => {}
+        Err(error) => warn!(
+            error = &error as &dyn Error,
+            "could not check whether tasks are to be recovered, the next try follows"
+        ),
     }
 }

@@ -8,6 +8,7 @@
 
 mod heartbeat;
 mod line;
+mod looks;
 mod recovery;
 pub(crate) mod thread;
 mod watch;
@@ -20,7 +21,11 @@ use std::{
 
 use futures_util::FutureExt;
 use sqlx::{PgPool, postgres::PgConnectOptions};
-use tokio::{runtime::Handle, sync::watch as watched, time::sleep};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, watch as watched},
+    time::sleep,
+};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{
     Dispatch, Span, dispatcher, error, info,
@@ -61,6 +66,8 @@ struct Core {
     members: Mutex<Vec<Arc<Member>>>,
     /// True while a member wants to be woken by notifications.
     listens: watched::Sender<bool>,
+    /// There may be something to recover.
+    recovery: Notify,
 }
 
 /// A worker that serves.
@@ -116,6 +123,7 @@ impl Hub {
                 pool,
                 members: Mutex::default(),
                 listens: watched::Sender::new(false),
+                recovery: Notify::new(),
             }),
             work: OnceLock::new(),
         })

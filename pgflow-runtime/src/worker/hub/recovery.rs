@@ -12,10 +12,10 @@ use crate::{
     worker::wakeup::wake_all,
 };
 
-/// The time between two looks. Every process looks; the database lets one at a time.
-const INTERVAL: Duration = Duration::from_secs(5);
+/// The pause before recovery, jittered: the first of several processes does the work.
+const PAUSE: Duration = Duration::from_millis(300);
 
-/// Recovers tasks of all flows until it is dropped.
+/// Recovers tasks of all flows, each time that heartbeats say that some may be due, until it is dropped.
 pub(super) async fn run(core: &Core) {
     // A connection of its own, as the call may take long and heartbeats must not wait for it, and
     // none between two looks.
@@ -32,7 +32,9 @@ pub(super) async fn run(core: &Core) {
                 "recovery of tasks failed, the next try follows"
             );
         }
-        sleep(jittered(INTERVAL)).await;
+        core.recovery.notified().await;
+        // Many processes may have heard of it at the same time; the database lets one at a time.
+        sleep(jittered(PAUSE)).await;
     }
 }
 

@@ -45,6 +45,28 @@ async fn a_hint_that_came_while_awake_is_kept() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn looks_of_somebody_else_put_the_claimer_s_own_off() {
+    let wakeup = Wakeup::default();
+    assert_eq!(wakeup.idle_since(), None);
+    let looker = wakeup.clone();
+    let looks = 4;
+    tokio::spawn(async move {
+        for _ in 0..looks {
+            tokio::time::sleep(POLL * 3 / 4).await;
+            assert!(looker.idle_since().is_some());
+            looker.looked(Instant::now());
+        }
+    });
+    // The last look was the fourth.
+    assert_eq!(slept(&wakeup).await, POLL * 3 + POLL);
+    assert_eq!(wakeup.idle_since(), None);
+    assert!(
+        slept(&wakeup).await < POLL.mul_f64(1.21),
+        "nobody looks any more"
+    );
+}
+
 /// a -> b -> c, and d beside them.
 const STEPS: &[StepDefinition<'static>] = &[
     StepDefinition { slug: "a", ..STEP },

@@ -8,7 +8,10 @@ use uuid::Uuid;
 
 use self::simulated::Simulated;
 use super::*;
-use crate::flow::{StepId, StepResult};
+use crate::{
+    client::{SkipReason, TaskCounts},
+    flow::{StepId, StepResult},
+};
 
 mod simulated;
 
@@ -288,4 +291,68 @@ fn a_step_that_the_flow_does_not_have_is_named() {
         Uuid::nil()
     );
     assert!(error.to_string().starts_with(&start), "{error}");
+}
+
+#[test]
+fn each_event_has_its_documented_form() {
+    let at = DateTime::UNIX_EPOCH;
+    let time = "1970-01-01T00:00:00Z";
+    let step = Step::Each;
+    let message = "no".to_owned();
+    let forms = [
+        (
+            RunEvent::RunStarted { at },
+            json!({"type": "run_started", "at": time}),
+        ),
+        (
+            RunEvent::StepStarted { step, tasks: 3, at },
+            json!({"type": "step_started", "step": "each", "tasks": 3, "at": time}),
+        ),
+        (
+            RunEvent::StepProgressed {
+                step,
+                tasks: TaskCounts {
+                    total: 3,
+                    completed: 2,
+                },
+            },
+            json!({"type": "step_progressed", "step": "each", "completed": 2, "tasks": 3}),
+        ),
+        (
+            RunEvent::StepCompleted { step, tasks: 3, at },
+            json!({"type": "step_completed", "step": "each", "tasks": 3, "at": time}),
+        ),
+        (
+            RunEvent::StepFailed {
+                step,
+                message: message.clone(),
+                at,
+            },
+            json!({"type": "step_failed", "step": "each", "message": "no", "at": time}),
+        ),
+        (
+            RunEvent::StepSkipped {
+                step,
+                reason: SkipReason::ConditionUnmet,
+                message: None,
+                at,
+            },
+            json!({"type": "step_skipped", "step": "each", "reason": "condition_unmet", "at": time}),
+        ),
+        (
+            RunEvent::RunCompleted { at },
+            json!({"type": "run_completed", "at": time}),
+        ),
+        (
+            RunEvent::RunFailed {
+                step: None,
+                message,
+                at,
+            },
+            json!({"type": "run_failed", "message": "no", "at": time}),
+        ),
+    ];
+    for (event, form) in forms {
+        assert_eq!(serde_json::to_value(&event).expect("JSON"), form);
+    }
 }
