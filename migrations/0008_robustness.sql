@@ -1,6 +1,7 @@
 -- The life of workers: when one is taken for dead, and where it runs.
 
--- A busy database must not queue up behind this: give up, change nothing, and let the operator choose a quieter moment.
+-- A busy database must not queue up behind this: give up, change nothing, and let the operator
+-- choose a quieter moment.
 set local lock_timeout = '10s';
 
 alter table pgflow.installation

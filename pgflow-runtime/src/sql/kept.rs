@@ -4,6 +4,7 @@
 //! whose server process has other things in its caches. Calls that follow each other closely spare that.
 
 use std::{
+    mem,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -83,8 +84,10 @@ impl Kept {
             until: Instant::now() + KEEP,
             ..kept
         });
-        if !waiting.is_watched {
-            waiting.is_watched = true;
+        let is_watched = mem::replace(&mut waiting.is_watched, true);
+        // A runtime that shuts down drops what is spawned at once, here.
+        drop(waiting);
+        if !is_watched {
             tokio::spawn(give_back(Arc::clone(&self.waiting)));
         }
     }
@@ -92,7 +95,22 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        lock(&self.waiting).connections.clear();
+        let kept = mem::take(&mut lock(&self.waiting).connections);
+        // Not under the lock: a pool spawns what takes its connections back.
+        drop(kept);
+    }
+}
+
+impl Waiting {
+    /// Takes out the connections whose time is over; returns when the next one's is. With none left
+    /// nobody watches any more.
+    fn take_over(&mut self, now: Instant) -> (Vec<KeptConnection>, Option<Instant>) {
+        let is_over = |kept: &mut KeptConnection| kept.until <= now;
+        let over = self.connections.extract_if(.., is_over).collect();
+        // One that a call has taken comes back with a time of its own.
+        let next = self.connections.iter().map(|kept| kept.until).min();
+        self.is_watched = next.is_some();
+        (over, next)
     }
 }
 
@@ -101,14 +119,11 @@ async fn give_back(waiting: Arc<Mutex<Waiting>>) {
     let mut until = Instant::now() + KEEP;
     loop {
         sleep_until(until).await;
-        let mut waiting = lock(&waiting);
-        let now = Instant::now();
-        waiting.connections.retain(|kept| kept.until > now);
-        // One that a call has taken comes back with a time of its own.
-        let Some(next) = waiting.connections.iter().map(|kept| kept.until).min() else {
-            waiting.is_watched = false;
-            return;
-        };
-        until = next;
+        let (over, next) = lock(&waiting).take_over(Instant::now());
+        drop(over);
+        match next {
+            Some(next) => until = next,
+            None => return,
+        }
     }
 }
