@@ -1,5 +1,5 @@
--- Says on which host and in which process a worker runs, as that machine calls them: operators find it by that. Where
--- either is not known, NULL.
+-- Records the host and the process of a worker, as its machine calls them, so that operators find
+-- it. NULL where one is not known.
 -- Raises PF007 (unknown worker), PF009 (no worker).
 -- Locks: the worker's row. Callers: workers at startup, after register_worker.
 create or replace function pgflow.set_worker_process(worker_id uuid, host text, pid bigint) returns void
@@ -10,7 +10,9 @@ as $$
 #variable_conflict use_column
 begin
     if set_worker_process.worker_id is null then
-        raise exception 'set_worker_process got no worker' using errcode = 'PF009', hint = 'Pass the id of a registered worker.';
+        raise exception 'set_worker_process got no worker' using
+            errcode = 'PF009',
+            hint = 'Pass the id of a registered worker.';
     end if;
     update pgflow.workers w
     set host = left(set_worker_process.host, 255), pid = set_worker_process.pid

@@ -34,7 +34,8 @@ pub enum StartupError {
         "can't connect to the database; check that it runs, and host, role and database of the pool"
     )]
     Connect(#[source] sqlx::Error),
-    /// The process can't start the thread that heartbeats and notifications need: raise its limits of threads and open files.
+    /// The process can't start the thread that heartbeats and notifications need: raise its limits
+    /// of threads and open files.
     #[error(
         "can't start the thread for heartbeats and notifications; raise the process's limits of threads and open files"
     )]
