@@ -169,3 +169,45 @@ async fn its_row_stays_where_it_is_however_often_it_changes() {
     // Without that it would be fifty and more.
     assert!(pages <= 10 && index_pages <= 4, "{pages}, {index_pages}");
 }
+
+/// The workers that were notified have looked for the last time when such a transaction commits.
+#[tokio::test]
+async fn a_transaction_that_was_too_early_and_lasts_notifies_when_it_commits() {
+    let db = TestDb::new().await;
+    define(&db.pool, "f", &[step("a")]).await;
+    let mut hints = Hints::listen(&db.pool).await;
+    let mut session = db.pool.begin().await.expect("a transaction");
+    start_within_20_ms(&mut session, &db.pool).await;
+    assert_eq!(hints.queues(&db.pool).await, [] as [&str; 0]);
+    notified(&db.pool, "1 second").await;
+    session.commit().await.expect("committed");
+    // Once, however often it was too early.
+    assert_eq!(hints.queues(&db.pool).await, ["f"]);
+    let left: i64 = sqlx::query_scalar("select count(*) from pgflow.late_wakeups")
+        .fetch_one(&db.pool)
+        .await
+        .expect("counted");
+    assert_eq!(left, 0);
+    assert_invariants(&db.pool).await;
+}
+
+/// Starts two runs, neither of which notifies.
+async fn start_within_20_ms(session: &mut sqlx::PgConnection, pool: &PgPool) {
+    for _ in 0..100 {
+        let mut savepoint = sqlx::Connection::begin(&mut *session)
+            .await
+            .expect("a savepoint");
+        notified(pool, "0").await;
+        let set_at = now(pool).await;
+        for _ in 0..2 {
+            start(&mut *savepoint, "f", json!({})).await;
+        }
+        // Half of it: the stamp is a bit older.
+        if (now(pool).await - set_at).num_milliseconds() < 10 {
+            savepoint.commit().await.expect("kept");
+            return;
+        }
+        savepoint.rollback().await.expect("undone");
+    }
+    panic!("a start takes long, each time");
+}
