@@ -2,7 +2,7 @@
 -- messages. Its running workers are marked deprecated, so that they stop by themselves. Returns how many runs were removed.
 -- A flow with many runs is better emptied by delete_flow_batch, which calls this at last: until this commits, no other flow can be defined.
 -- Only the exact slug will do. A queue that somebody has dropped already is no obstacle; one that another flow uses stays.
--- Raises PF001 (no flow has exactly this slug), PF011 (a publication that pgmq.meta is not fit for).
+-- Raises PF001 (no flow has exactly this slug), PF011 (a publication that PGMQ's tables are not fit for).
 -- Locks: definitions, the flow, workers, runs, claims, tasks, step states, and at last the queues' tables and the flow's row.
 -- Callers: operators, delete_flow_batch, ensure_flow_compiled.
 create or replace function pgflow.delete_flow_and_data(flow_slug text) returns bigint
@@ -63,7 +63,12 @@ begin
         exception when object_not_in_prerequisite_state then
             raise exception 'queue "%" of flow "%" can not be dropped: %', v_queue, v_flow, sqlerrm using
                 errcode = 'PF011',
-                hint = 'A publication has table pgmq.meta. As its owner: alter table pgmq.meta replica identity full.';
+                hint = 'A publication has tables of PGMQ that have no key. As their owner: ' || (
+                    select string_agg(format('alter table %s replica identity full;', c.oid::regclass), ' ' order by c.relname)
+                    from pg_class c
+                    where c.relnamespace = 'pgmq'::regnamespace and c.relkind = 'r' and c.relpersistence = 'p' and c.relreplident = 'd'
+                        and not exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)
+                );
         end;
     end loop;
     -- Also of a queue that somebody has dropped.

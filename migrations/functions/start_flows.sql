@@ -64,7 +64,12 @@ begin
     from (
         select
             u.n, coalesce(u.run_id, pgflow._new_run_id()) as run_id, r.run_id is null as is_new, u.input is null as is_missing,
-            case when v_root_map is not null then pgflow._map_refusal(u.input) end as refused
+            -- No call for each of many lists: most are short.
+            case
+                when v_root_map is null then null
+                when jsonb_typeof(u.input) = 'array' and jsonb_array_length(u.input) <= 1000 then null
+                else pgflow._map_refusal(u.input)
+            end as refused
         from unnest(start_flows.inputs, start_flows.run_ids) with ordinality as u (input, run_id, n)
         left join lateral (select k.run_id from pgflow.runs k where k.run_id = u.run_id limit 1 for key share) r on true
     ) x;
@@ -99,7 +104,7 @@ begin
         from unnest(v_run_ids, start_flows.inputs) with ordinality as u (run_id, input, n)
         cross join lateral (select k.run_id, k.flow_slug, k.input from pgflow.runs k where k.run_id = u.run_id limit 1) r
         where r.flow_slug <> v_flow or r.input <> u.input
-        order by u.n
+        order by r.flow_slug = v_flow, u.n
         limit 1;
         if found and v_taken.flow_slug <> v_flow then
             raise exception 'run % belongs to flow "%", not to flow "%"', v_taken.run_id, v_taken.flow_slug, v_flow using

@@ -1,8 +1,8 @@
 //! Starting runs.
 
+use pgflow::RefusalCode;
 use pgflow::client::{Client, ClientError, RunStatus, StartFlow};
 use pgflow::prelude::*;
-use pgflow::RefusalCode;
 use pgflow::worker::FlowWorker;
 use sqlx::PgPool;
 use uuid::Uuid;

@@ -35,7 +35,10 @@ pub(super) async fn run(
         match run_once(&mut connection, pool, source, lock_wait).await {
             // Whatever it deadlocked with goes on now.
             Err(error) if attempt < ATTEMPTS && error.is_deadlock() => {
-                tracing::info!(attempt, "the migration was chosen to end a deadlock, trying again");
+                tracing::info!(
+                    attempt,
+                    "the migration was chosen to end a deadlock, trying again"
+                );
                 attempt += 1;
             }
             result => break result?,
@@ -100,8 +103,8 @@ async fn migrate(
         .execute(&mut *transaction)
         .await
         .map_err(MigrateError::doing("reading who may call functions"))?;
-    if let Some(last) = pending.last() {
-        lock_tables(transaction, last.version).await?;
+    if let [first, ..] = pending.as_slice() {
+        lock_tables(transaction, first).await?;
     }
     for migration in pending {
         apply(transaction, migration).await?;
@@ -118,13 +121,9 @@ async fn migrate(
                 .await
                 .map_err(MigrateError::doing("looking up the rights on schema pgmq"))?;
         }
-        let changes = functions::bring_up_to_date(
-            transaction,
-            wanted,
-            &history.functions,
-            source.latest(),
-        )
-        .await?;
+        let changes =
+            functions::bring_up_to_date(transaction, wanted, &history.functions, source.latest())
+                .await?;
         sqlx::raw_sql(GRANTS_AFTER)
             .execute(&mut *transaction)
             .await
@@ -136,26 +135,28 @@ async fn migrate(
     Ok(report)
 }
 
-/// Locks the tables that there are, for the file that brings the database to `level`.
-async fn lock_tables(transaction: &mut PgConnection, level: i32) -> Result<(), MigrateError> {
-    sqlx::raw_sql(AssertSqlSafe(locking(&level.to_string())))
+/// Locks the tables that there are, for the first file to apply and those after it.
+async fn lock_tables(
+    transaction: &mut PgConnection,
+    first: &Migration,
+) -> Result<(), MigrateError> {
+    sqlx::raw_sql(AssertSqlSafe(locking(first.version)))
         .execute(transaction)
         .await
         .map_err(|source| {
-            MigrateError::changing("locking the tables".to_owned(), source, |source| {
-                MigrateError::Database {
-                    doing: "locking the tables",
-                    source,
-                }
+            let what = format!("migration {:04}_{}", first.version, first.name);
+            MigrateError::changing(what, source, |source| MigrateError::Database {
+                doing: "locking the tables",
+                source,
             })
         })?;
     Ok(())
 }
 
 /// The statement that locks all tables, unless the database is at this level already.
-pub(super) fn locking(level: &str) -> String {
+pub(super) fn locking(level: i32) -> String {
     include_str!("sql/lock_tables.sql")
-        .replace("{level}", level)
+        .replace("{level}", &level.to_string())
         .replace(
             "{table_lock_wait}",
             &session::TABLE_LOCK_WAIT.as_secs().to_string(),

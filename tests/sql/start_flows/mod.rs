@@ -130,7 +130,7 @@ async fn the_whole_row_of_each_run_returns_as_it_is_after_the_start() {
 async fn ids_can_be_given_for_all_for_some_or_for_none() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("a")]).await;
-    let inputs = [Some(json!(0)), Some(json!(1)), Some(json!(2))];
+    let inputs = vec![Some(json!(0)); 3];
     // The second one is of version 4: any id will do.
     let given = [Uuid::now_v7(), Uuid::from_u128(0x4000_8000 << 48)].map(Some);
     let [first, second] = given;
@@ -261,7 +261,9 @@ async fn a_run_that_exists_with_another_input_refuses_all() {
             .unzip();
         assert_eq!(
             raised(try_start_many(&db.pool, "orders", &inputs, Some(&ids)).await),
-            format!("PF009: run {culprit} of flow \"orders\" exists, and was started with another input")
+            format!(
+                "PF009: run {culprit} of flow \"orders\" exists, and was started with another input"
+            )
         );
     }
     assert_eq!(count(&db.pool, "pgflow.runs").await, 1);

@@ -20,7 +20,7 @@ pub(super) fn write(source: &Source) -> String {
     script.push_str(&history(source));
     script.push_str(GRANTS_BEFORE);
     if let Some(last) = source.wanted().last() {
-        script.push_str(&locking(&last.version.to_string()));
+        script.push_str(&locking(last.version));
     }
     for migration in source.wanted() {
         script.push_str(&guarded(migration));
