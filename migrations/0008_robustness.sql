@@ -27,3 +27,75 @@ alter table pgflow.workers
 
 -- The worker takes a flow's input once for each run of a claim, instead of with each task.
 alter table pgflow.workers add column flow_input_once boolean not null default false;
+
+------------------------------------------------------------------------------------------------------------------------
+-- Results of public functions: types of their own
+------------------------------------------------------------------------------------------------------------------------
+
+-- A function that returns the rows of a table fails in sessions that have called it before, once the table gets a column; and a prepared
+-- `select *` of it fails because its result has changed. These types never change.
+create type pgflow.run_record as (
+    run_id uuid, flow_slug text, status text, input jsonb, output jsonb, error_message text, remaining_steps int,
+    started_at timestamptz, completed_at timestamptz, failed_at timestamptz
+);
+create type pgflow.flow_record as (
+    flow_slug text, opt_max_attempts int, opt_base_delay int, opt_timeout int, created_at timestamptz, queue_mode text
+);
+create type pgflow.step_record as (
+    flow_slug text, step_slug text, step_type text, step_index int, deps_count int,
+    opt_max_attempts int, opt_base_delay int, opt_timeout int, opt_start_delay int,
+    required_input_pattern jsonb, forbidden_input_pattern jsonb, when_unmet text, when_exhausted text,
+    feeds_map boolean, created_at timestamptz, queue_name text
+);
+create type pgflow.task_record as (
+    flow_slug text, run_id uuid, step_slug text, task_index int, message_id bigint, status text, attempts_count int,
+    input jsonb, output jsonb, error_message text, queued_at timestamptz, started_at timestamptz, completed_at timestamptz, failed_at timestamptz,
+    last_worker_id uuid, requeued_count int, last_requeued_at timestamptz, permanently_stalled_at timestamptz, queue_name text, retry_delay int
+);
+create type pgflow.worker_function_record as (
+    function_name text, start_mode text, enabled boolean, disabled_at timestamptz, disabled_reason text, debounce interval,
+    last_invoked_at timestamptz, created_at timestamptz, updated_at timestamptz, fenced_at timestamptz,
+    recorded_enabled boolean, recorded_disabled_at timestamptz, recorded_disabled_reason text, http_url text
+);
+drop function if exists pgflow.start_flow(text, jsonb, uuid);
+drop function if exists pgflow.start_flows(text, jsonb[], uuid[]);
+drop function if exists pgflow.create_flow(text, int, int, int);
+drop function if exists pgflow.add_step(text, text, text[], int, int, int, int, text, jsonb, jsonb, text, text);
+drop function if exists pgflow.complete_task(uuid, text, int, jsonb, int);
+drop function if exists pgflow.fail_task(uuid, text, int, text, numeric, int, boolean);
+drop function if exists pgflow.disable_worker_function(text, text);
+drop function if exists pgflow.enable_worker_function(text);
+drop function if exists pgflow.fence_worker_functions(text[], text);
+drop function if exists pgflow.unfence_worker_functions(text[]);
+
+------------------------------------------------------------------------------------------------------------------------
+-- Deletion of a flow in batches
+------------------------------------------------------------------------------------------------------------------------
+
+alter table pgflow.flows
+    -- Nothing of the flow starts any more; delete_flow_batch takes its runs away.
+    add column deletion_started_at timestamptz,
+    -- The last run that it has removed.
+    add column deletion_run_id uuid;
+
+------------------------------------------------------------------------------------------------------------------------
+-- Wake-ups of transactions that last
+------------------------------------------------------------------------------------------------------------------------
+
+-- The trigger needs it; its text of today stands in functions/.
+create function pgflow._wake_late() returns trigger
+language plpgsql
+as $$
+begin
+    return null;
+end
+$$;
+-- Queues that were notified just before work was sent to them, by a transaction that has not ended. No row is ever committed.
+create unlogged table pgflow.late_wakeups (
+    queue_name text not null
+)
+with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+create constraint trigger late_wakeups_at_commit
+    after insert on pgflow.late_wakeups
+    deferrable initially deferred
+    for each row execute function pgflow._wake_late();

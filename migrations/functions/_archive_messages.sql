@@ -4,6 +4,8 @@
 create or replace function pgflow._archive_messages(queue_names text[], message_ids bigint[]) returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp
+-- PGMQ's functions do not compile without it.
+set standard_conforming_strings = on
 as $$
 #variable_conflict use_column
 declare

@@ -7,6 +7,7 @@ as $$
 declare
     v_step jsonb;
     v_options jsonb;
+    v_unknown text;
 begin
     if jsonb_typeof(shape) is distinct from 'object' or jsonb_typeof(shape -> 'steps') is distinct from 'array' then
         raise exception 'flow "%": the shape is not an object with an array "steps"', flow_slug using
@@ -29,6 +30,23 @@ begin
                 hint = 'Each step has slug, stepType, dependencies, whenUnmet, whenExhausted, requiredInputPattern and forbiddenInputPattern.';
         end if;
     end loop;
+
+    select o.name into v_unknown
+    from (
+        select k as name from jsonb_object_keys(case when jsonb_typeof(shape -> 'options') = 'object' then shape -> 'options' else '{}' end) k
+        where k not in ('maxAttempts', 'baseDelay', 'timeout')
+        union all
+        select k
+        from jsonb_array_elements(shape -> 'steps') e
+        cross join jsonb_object_keys(case when jsonb_typeof(e -> 'options') = 'object' then e -> 'options' else '{}' end) k
+        where k not in ('maxAttempts', 'baseDelay', 'timeout', 'startDelay')
+    ) o
+    limit 1;
+    if found then
+        raise exception 'flow "%": the shape has an unknown option "%"', flow_slug, v_unknown using
+            errcode = 'PF004',
+            hint = 'Options are maxAttempts, baseDelay and timeout; those of a step also startDelay.';
+    end if;
 
     for v_options in select shape -> 'options' union all select e -> 'options' from jsonb_array_elements(shape -> 'steps') e loop
         continue when v_options is null;

@@ -4,6 +4,8 @@
 create or replace function pgflow._create_queues(flow_slug text, queue_names text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+-- PGMQ's functions do not compile without it.
+set standard_conforming_strings = on
 as $$
 declare
     v_queue text;

@@ -16,7 +16,7 @@ create or replace function pgflow.add_step(
     forbidden_input_pattern jsonb default null,
     when_unmet text default 'skip',
     when_exhausted text default 'fail'
-) returns setof pgflow.steps
+) returns setof pgflow.step_record
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -54,10 +54,13 @@ begin
         update pgflow.flows f set flow_slug = f.flow_slug where f.flow_slug = v_flow.flow_slug;
     end if;
     return query
-    select * from pgflow._define_step(
+    select
+        s.flow_slug, s.step_slug, s.step_type, s.step_index, s.deps_count, s.opt_max_attempts, s.opt_base_delay, s.opt_timeout, s.opt_start_delay,
+        s.required_input_pattern, s.forbidden_input_pattern, s.when_unmet, s.when_exhausted, s.feeds_map, s.created_at, s.queue_name
+    from pgflow._define_step(
         v_flow.flow_slug, add_step.step_slug, add_step.deps_slugs, add_step.max_attempts, add_step.base_delay, add_step.timeout,
         add_step.start_delay, add_step.step_type, add_step.required_input_pattern, add_step.forbidden_input_pattern,
         add_step.when_unmet, add_step.when_exhausted, lower(v_flow.flow_slug collate "C")
-    );
+    ) s;
 end
 $$;

@@ -6,8 +6,9 @@
 --   terminal     its task, step or run has ended: archived
 --   unsupported  no task has it, or the task is not this worker's to run, or its body says otherwise: fatal. Nothing is claimed or archived, the
 --                worker's function is disabled, and only these rows return (raising would undo the disabling)
--- A message whose task is locked by somebody else is left for the next claim; so is a fatal answer, with all that was read, while somebody else
--- holds the function's row.
+-- Messages are read in the order in which they became visible, which is how PGMQ's index has them: hidden ones cost nothing.
+-- A message whose task is locked by somebody else is left for the next claim, and this one reads past it (see _read_past_locked); so is a fatal
+-- answer, with all that was read, while somebody else holds the function's row.
 -- Raises PF007 (unknown or stopped worker), PF008 (visibility), PF009 (max_tasks). A deprecated worker gets nothing.
 -- Locks: queue rows, then tasks; last, for a fatal answer, the function's row. It waits for none of them, so it can't be part of a deadlock: a fence
 -- holds the function and waits for workers, and a deletion holds workers and waits for tasks and queues.
@@ -40,6 +41,7 @@ declare
     v_messages bigint[];
     v_timeouts int[];
     v_max_attempts int[];
+    v_now timestamptz;
 begin
     select w.* into v_worker from pgflow.workers w where w.worker_id = claim_tasks.worker_id;
     if not found or v_worker.stopped_at is not null then
@@ -56,18 +58,20 @@ begin
         return;
     end if;
 
+    -- The time is a parameter, so that the index on vt ends the scan at what is hidden. No second key: it would sort all that is visible.
+    v_now := clock_timestamp();
     execute format(
         'select array_agg(m.msg_id), array_agg(m.read_ct), array_agg(m.enqueued_at), array_agg(m.message)
          from (
              select q.msg_id, q.read_ct, q.enqueued_at, q.message
              from pgmq.%I q
-             where q.vt <= clock_timestamp()
-             order by q.msg_id
+             where q.vt <= $2
+             order by q.vt
              limit $1
              for update skip locked
          ) m',
         'q_' || v_worker.queue_name
-    ) into v_ids, v_read_counts, v_enqueued, v_bodies using max_tasks;
+    ) into v_ids, v_read_counts, v_enqueued, v_bodies using max_tasks, v_now;
     if v_ids is null then
         return;
     end if;
@@ -76,63 +80,80 @@ begin
         return;
     end if;
 
-    -- Each task is locked, and each row looked up, by itself; the limits see to that. As plain joins, planned when the tables were small or with
-    -- statistics from when the queue was short, this reads the whole backlog, or all that ever was.
-    select
-        array_agg(m.class),
-        -- Past its deadline, a second, so that the task is not read in a tight loop until recovery takes it.
-        array_agg(case when m.deadline > clock_timestamp() then m.deadline else clock_timestamp() + interval '1 second' end),
-        array_agg(m.run_id) filter (where m.class = 'queued'),
-        array_agg(m.step_slug) filter (where m.class = 'queued'),
-        array_agg(m.task_index) filter (where m.class = 'queued'),
-        array_agg(m.place) filter (where m.class = 'queued'),
-        array_agg(m.id) filter (where m.class = 'queued'),
-        array_agg(m.timeout) filter (where m.class = 'queued'),
-        array_agg(m.max_attempts) filter (where m.class = 'queued')
-    into v_classes, v_deadlines, v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts
-    from (
+    for v_pass in 1..2 loop
+        -- Each task is locked, and each row looked up, by itself; the limits see to that. As plain joins, planned when the tables were small or with
+        -- statistics from when the queue was short, this reads the whole backlog, or all that ever was.
         select
-            m.id, m.n, t.run_id, t.step_slug, t.task_index, l.ctid as place, o.timeout, o.max_attempts,
-            t.started_at + make_interval(secs => least(2147483617, o.timeout) + 30) as deadline,
-            case
-                when t.run_id is null then 'unsupported: no task has this message'
-                when t.flow_slug <> v_worker.flow_slug then format('unsupported: its task belongs to flow "%s", this worker serves flow "%s"', t.flow_slug, v_worker.flow_slug)
-                when t.step_slug <> v_worker.step_slug then format('unsupported: its task belongs to step "%s", this worker serves step "%s"', t.step_slug, v_worker.step_slug)
-                when o.queue_name <> v_worker.queue_name then format('unsupported: step "%s" is routed to queue "%s"', t.step_slug, o.queue_name)
-                when m.body ->> 'flow_slug' <> t.flow_slug or m.body ->> 'run_id' <> t.run_id::text or m.body ->> 'step_slug' <> t.step_slug
-                    or m.body ->> 'task_index' <> t.task_index::text then 'unsupported: its body names another task than the one that it was sent for'
-                when l.run_id is null then 'locked'
-                when t.status not in ('queued', 'started') or s.status <> 'started' or r.status <> 'started' then 'terminal'
-                else t.status
-            end as class
-        from unnest(v_ids, v_bodies) with ordinality as m (id, body, n)
-        left join lateral (
-            select x.ctid, x.* from pgflow.step_tasks x where x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1 for no key update skip locked
-        ) l on true
-        -- Locked by somebody else, or not there.
-        left join lateral (
-            select x.* from pgflow.step_tasks x where l.run_id is null and x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1
-        ) e on true
-        cross join lateral (
+            array_agg(m.class),
+            -- Past its deadline, a second, so that the task is not read in a tight loop until recovery takes it.
+            array_agg(case when m.deadline > clock_timestamp() then m.deadline else clock_timestamp() + interval '1 second' end),
+            array_agg(m.run_id) filter (where m.class = 'queued'),
+            array_agg(m.step_slug) filter (where m.class = 'queued'),
+            array_agg(m.task_index) filter (where m.class = 'queued'),
+            array_agg(m.place) filter (where m.class = 'queued'),
+            array_agg(m.id) filter (where m.class = 'queued'),
+            array_agg(m.timeout) filter (where m.class = 'queued'),
+            array_agg(m.max_attempts) filter (where m.class = 'queued')
+        into v_classes, v_deadlines, v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts
+        from (
             select
-                coalesce(l.flow_slug, e.flow_slug) as flow_slug, coalesce(l.run_id, e.run_id) as run_id,
-                coalesce(l.step_slug, e.step_slug) as step_slug, coalesce(l.task_index, e.task_index) as task_index,
-                coalesce(l.status, e.status) as status, coalesce(l.started_at, e.started_at) as started_at
-            offset 0
-        ) t
-        left join lateral (select k.status from pgflow.runs k where k.run_id = t.run_id limit 1) r on true
-        left join lateral (
-            select k.status from pgflow.step_states k where k.run_id = t.run_id and k.step_slug = t.step_slug limit 1
-        ) s on true
-        left join lateral (
-            select k.queue_name, k.timeout, k.max_attempts
-            from pgflow.step_options k
-            where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug
-            limit 1
-        ) o on true
-        -- For all aggregates at once: each would sort by itself.
-        order by m.n
-    ) m;
+                m.id, m.n, t.run_id, t.step_slug, t.task_index, l.ctid as place, o.timeout, o.max_attempts,
+                t.started_at + make_interval(secs => least(2147483617, o.timeout) + 30) as deadline,
+                case
+                    when t.run_id is null then 'unsupported: no task has this message'
+                    when t.flow_slug <> v_worker.flow_slug then format('unsupported: its task belongs to flow "%s", this worker serves flow "%s"', t.flow_slug, v_worker.flow_slug)
+                    when t.step_slug <> v_worker.step_slug then format('unsupported: its task belongs to step "%s", this worker serves step "%s"', t.step_slug, v_worker.step_slug)
+                    when o.queue_name <> v_worker.queue_name then format('unsupported: step "%s" is routed to queue "%s"', t.step_slug, o.queue_name)
+                    when m.body ->> 'flow_slug' <> t.flow_slug or m.body ->> 'run_id' <> t.run_id::text or m.body ->> 'step_slug' <> t.step_slug
+                        or m.body ->> 'task_index' <> t.task_index::text then 'unsupported: its body names another task than the one that it was sent for'
+                    when l.run_id is null then 'locked'
+                    when t.status not in ('queued', 'started') or s.status <> 'started' or r.status <> 'started' then 'terminal'
+                    else t.status
+                end as class
+            from unnest(v_ids, v_bodies) with ordinality as m (id, body, n)
+            left join lateral (
+                select x.ctid, x.* from pgflow.step_tasks x where x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1 for no key update skip locked
+            ) l on true
+            -- Locked by somebody else, or not there.
+            left join lateral (
+                select x.* from pgflow.step_tasks x where l.run_id is null and x.queue_name = v_worker.queue_name and x.message_id = m.id limit 1
+            ) e on true
+            cross join lateral (
+                select
+                    coalesce(l.flow_slug, e.flow_slug) as flow_slug, coalesce(l.run_id, e.run_id) as run_id,
+                    coalesce(l.step_slug, e.step_slug) as step_slug, coalesce(l.task_index, e.task_index) as task_index,
+                    coalesce(l.status, e.status) as status, coalesce(l.started_at, e.started_at) as started_at
+                offset 0
+            ) t
+            left join lateral (select k.status from pgflow.runs k where k.run_id = t.run_id limit 1) r on true
+            left join lateral (
+                select k.status from pgflow.step_states k where k.run_id = t.run_id and k.step_slug = t.step_slug limit 1
+            ) s on true
+            left join lateral (
+                select k.queue_name, k.timeout, k.max_attempts
+                from pgflow.step_options k
+                where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug
+                limit 1
+            ) o on true
+            -- For all aggregates at once: each would sort by itself.
+            order by m.n
+        ) m;
+        exit when v_pass = 2 or 'locked' <> all (v_classes);
+        select
+            array_agg(x.id order by x.n), array_agg(x.read_count order by x.n), array_agg(x.enqueued_at order by x.n), array_agg(x.body order by x.n)
+        into v_ids, v_read_counts, v_enqueued, v_bodies
+        from (
+            select c.id, c.read_count, c.enqueued_at, c.body, c.n
+            from unnest(v_ids, v_read_counts, v_enqueued, v_bodies, v_classes) with ordinality as c (id, read_count, enqueued_at, body, class, n)
+            where c.class <> 'locked'
+            union all
+            select p.message_id, p.read_count, p.enqueued_at, p.body, max_tasks + row_number() over ()
+            from pgflow._read_past_locked(v_worker.queue_name, v_now, v_ids, v_classes, max_tasks) p
+        ) x;
+        if v_ids is null then
+            return;
+        end if;
+    end loop;
 
     if exists (select from unnest(v_classes) c where c like 'unsupported%') then
         perform from pgflow.worker_functions w where w.function_name = v_worker.function_name for no key update skip locked;

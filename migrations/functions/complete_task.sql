@@ -7,7 +7,7 @@ create or replace function pgflow.complete_task(
     task_index int,
     output jsonb,
     attempt int default null
-) returns setof pgflow.step_tasks
+) returns setof pgflow.task_record
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -20,7 +20,10 @@ begin
         array[complete_task.run_id], array[complete_task.step_slug], array[complete_task.task_index], array[complete_task.attempt], array[complete_task.output]
     );
     return query
-    select t.*
+    select
+        t.flow_slug, t.run_id, t.step_slug, t.task_index, t.message_id, t.status, t.attempts_count, t.input, t.output, t.error_message, t.queued_at,
+        t.started_at, t.completed_at, t.failed_at, t.last_worker_id, t.requeued_count, t.last_requeued_at, t.permanently_stalled_at, t.queue_name,
+        t.retry_delay
     from pgflow.step_tasks t
     where t.run_id = complete_task.run_id and t.step_slug = complete_task.step_slug and t.task_index = complete_task.task_index;
 end

@@ -107,7 +107,7 @@ begin
                 and row_number() over (
                     partition by i.run_id, i.step_slug, i.task_index, i.attempt is null or i.attempt = t.attempts_count order by i.item
                 ) = 1 as is_current,
-            d.feeds_map and d.step_type = 'single' and jsonb_typeof(coalesce(i.output, 'null')) <> 'array' as is_violation
+            d.feeds_map and d.step_type = 'single' and pgflow._map_refusal(i.output) is not null as is_violation
         from unnest(complete_tasks.run_ids, complete_tasks.step_slugs, complete_tasks.task_indexes, complete_tasks.attempts, complete_tasks.outputs)
             with ordinality as i (run_id, step_slug, task_index, attempt, output, item)
         left join lateral (
@@ -145,14 +145,14 @@ begin
                 order by c.step_index
                 limit 1
             ) m on true
-            where d.step_type = 'single' and jsonb_typeof(coalesce(outputs[i.item], 'null')) <> 'array'
+            where d.step_type = 'single' and pgflow._map_refusal(outputs[i.item]) is not null
             order by i.item
         loop
             continue when v_violation.run_id = any (v_failed_runs);
             perform pgflow._fail_run(
                 v_violation.run_id, v_violation.step_slug, v_violation.task_index,
                 format('[TYPE_VIOLATION] step "%s" maps over step "%s", which must return an array; it returned %s',
-                    v_violation.map_slug, v_violation.step_slug, jsonb_typeof(v_violation.output)),
+                    v_violation.map_slug, v_violation.step_slug, pgflow._map_refusal(v_violation.output)),
                 v_violation.output
             );
             v_failed_items := v_failed_items || v_violation.item::int;

@@ -6,7 +6,7 @@ create or replace function pgflow.create_flow(
     max_attempts int default null,
     base_delay int default null,
     timeout int default null
-) returns setof pgflow.flows
+) returns setof pgflow.flow_record
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -35,6 +35,7 @@ begin
         insert into pgflow.flows (flow_slug, opt_max_attempts, opt_base_delay, opt_timeout)
         values (v_slug, coalesce(max_attempts, 3), coalesce(base_delay, 5), coalesce(timeout, 60));
     end if;
-    return query select * from pgflow.flows f where f.flow_slug = v_slug;
+    return query
+    select f.flow_slug, f.opt_max_attempts, f.opt_base_delay, f.opt_timeout, f.created_at, f.queue_mode from pgflow.flows f where f.flow_slug = v_slug;
 end
 $$;

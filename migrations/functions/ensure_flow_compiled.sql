@@ -6,8 +6,8 @@
 --   recompiled  the same once none lives: the old flow was deleted with its runs, and the new one is stored
 -- Whether a database is local is told by pgflow.installation alone. Options are stored once and never compared: `options_differ` has a line
 -- for each that the code would have otherwise.
--- Raises PF004 (a wrong shape), PF006 (queue collision), PF009 (queue mode; a route map that does not follow from the shape), PF010.
--- Locks: definitions; to recompile, as delete_flow_and_data. Callers: workers.
+-- Raises PF001 (the flow is being deleted), PF004 (a wrong shape), PF006 (queue collision), PF009 (queue mode; a route map that does not follow from the shape), PF010.
+-- Locks: none while the flow is stored as it should be and nobody changes it; else definitions; to recompile, as delete_flow_and_data. Callers: workers.
 create or replace function pgflow.ensure_flow_compiled(
     flow_slug text,
     shape jsonb,
@@ -27,6 +27,7 @@ declare
     v_differences text[];
     v_workers jsonb := '[]';
     v_status text;
+    v_deletion timestamptz;
 begin
     if v_mode is null or v_mode not in ('flow', 'step') then
         raise exception 'flow "%": queue mode "%" is unknown; it is "flow" or "step"', v_flow, v_mode using
@@ -44,11 +45,20 @@ begin
             hint = 'The worker was built with another version of pgflow. Build it with the version that the database was migrated with.';
     end if;
 
+    -- So no worker waits for what happens to other flows.
+    if pgflow._is_stored_as(v_flow, shape, v_mode, v_routes) then
+        return jsonb_build_object(
+            'status', 'verified', 'differences', '[]'::jsonb, 'mismatch_kind', null,
+            'options_differ', to_jsonb(pgflow._option_differences(v_flow, shape)), 'workers', '[]'::jsonb
+        );
+    end if;
     perform pgflow._lock_definitions();
-    if not exists (select from pgflow.flows f where f.flow_slug = v_flow) then
+    select f.deletion_started_at into v_deletion from pgflow.flows f where f.flow_slug = v_flow;
+    if not found then
         perform pgflow._define_flow(v_flow, shape, v_mode, v_routes);
         v_status := 'compiled';
     else
+        perform pgflow._assert_flow_stays(v_flow, v_deletion);
         v_differences := pgflow._shape_differences(shape, pgflow._flow_shape(v_flow));
         if v_differences = '{}' then
             v_kind := 'routing';

@@ -12,7 +12,7 @@ create or replace function pgflow.fail_task(
     retry_delay numeric default null,
     attempt int default null,
     retryable boolean default true
-) returns setof pgflow.step_tasks
+) returns setof pgflow.task_record
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -58,7 +58,12 @@ begin
         if v_task.status not in ('queued', 'started') and v_task.message_id is not null then
             perform pgflow._archive_messages(array[v_task.queue_name], array[v_task.message_id]);
         end if;
-        return next v_task;
+        return query
+        select
+            t.flow_slug, t.run_id, t.step_slug, t.task_index, t.message_id, t.status, t.attempts_count, t.input, t.output, t.error_message, t.queued_at,
+            t.started_at, t.completed_at, t.failed_at, t.last_worker_id, t.requeued_count, t.last_requeued_at, t.permanently_stalled_at, t.queue_name,
+            t.retry_delay
+        from (select v_task.*) t;
         return;
     end if;
 
@@ -84,6 +89,11 @@ begin
     end if;
 
     return query
-    select t.* from pgflow.step_tasks t where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = v_index;
+    select
+        t.flow_slug, t.run_id, t.step_slug, t.task_index, t.message_id, t.status, t.attempts_count, t.input, t.output, t.error_message, t.queued_at,
+        t.started_at, t.completed_at, t.failed_at, t.last_worker_id, t.requeued_count, t.last_requeued_at, t.permanently_stalled_at, t.queue_name,
+        t.retry_delay
+    from pgflow.step_tasks t
+    where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = v_index;
 end
 $$;

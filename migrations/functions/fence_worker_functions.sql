@@ -3,7 +3,7 @@
 -- since are told to stop. Returns the functions by name.
 -- Raises PF001 (unknown functions; nothing is changed), PF009 (no function), PF011 (isolation).
 -- Locks: the functions' rows, then their workers'. Callers: operators.
-create or replace function pgflow.fence_worker_functions(function_names text[], reason text default null) returns setof pgflow.worker_functions
+create or replace function pgflow.fence_worker_functions(function_names text[], reason text default null) returns setof pgflow.worker_function_record
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -22,6 +22,10 @@ begin
     where w.function_name = any (fence_worker_functions.function_names) and w.fenced_at is null;
     perform pgflow._deprecate_workers(fence_worker_functions.function_names, null, v_reason);
     return query
-    select w.* from pgflow.worker_functions w where w.function_name = any (fence_worker_functions.function_names) order by w.function_name;
+    select
+        w.function_name, w.start_mode, w.enabled, w.disabled_at, w.disabled_reason, w.debounce, w.last_invoked_at, w.created_at, w.updated_at,
+        w.fenced_at, w.recorded_enabled, w.recorded_disabled_at, w.recorded_disabled_reason, w.http_url
+    from pgflow.worker_functions w
+    where w.function_name = any (fence_worker_functions.function_names) order by w.function_name;
 end
 $$;

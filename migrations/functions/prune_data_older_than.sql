@@ -8,6 +8,7 @@ create or replace function pgflow.prune_data_older_than(retention interval, max_
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -18,7 +19,8 @@ declare
     v_group record;
     v_count int;
 begin
-    if retention is null or retention < interval '0' then
+    -- The time that it comes to now: a month is less than 30 days in February.
+    if retention is null or retention < interval '0' or now() - least(retention, interval '1000 years') > now() then
         raise exception 'the retention is %; it must be an interval of 0 or more', coalesce(retention::text, 'null') using
             errcode = 'PF009',
             hint = 'For example interval ''30 days''.';

@@ -1,7 +1,8 @@
 -- Registers a running worker: what it serves, and which steps' handlers also take the flow's input. From here on it may claim.
 -- A worker that can share a flow's input between tasks sets pgflow_worker.flow_input_once to 'on' for its transaction before it calls; others get the input
 -- with each task, see _start_claimed.
--- Raises PF001 (unknown flow or function), PF007 (the function is disabled, or the id is taken), PF009 (the queue is not a route of the flow).
+-- Raises PF001 (a flow or function that is unknown, a flow that is being deleted), PF007 (the function is disabled, or the id is taken),
+-- PF009 (no id, or a queue that is not a route of the flow).
 -- Locks: the flow (shared) and its row, so that a worker registers either before or after the flow is deleted or recompiled; the function's
 -- row, so that it does either before or after the function is disabled. Callers: workers at startup.
 create or replace function pgflow.register_worker(
@@ -20,9 +21,13 @@ as $$
 declare
     v_function pgflow.worker_functions;
     v_mode text;
+    v_deletion timestamptz;
 begin
+    if register_worker.worker_id is null then
+        raise exception 'a worker needs an id, it was given null' using errcode = 'PF009', hint = 'Pass a new uuid at each start.';
+    end if;
     perform pgflow._lock_flow(register_worker.flow_slug, alone => false);
-    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = register_worker.flow_slug for key share;
+    select f.queue_mode, f.deletion_started_at into v_mode, v_deletion from pgflow.flows f where f.flow_slug = register_worker.flow_slug for key share;
     select w.* into v_function from pgflow.worker_functions w where w.function_name = register_worker.function_name for share;
     if not found then
         raise exception 'worker function "%" is not tracked', register_worker.function_name using
@@ -40,13 +45,14 @@ begin
             errcode = 'PF001',
             hint = 'Call pgflow.ensure_flow_compiled first.';
     end if;
-    if not (
+    perform pgflow._assert_flow_stays(register_worker.flow_slug, v_deletion);
+    if (
         (v_mode = 'flow' and register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug collate "C"))
         or (v_mode = 'step' and exists (
             select from pgflow.steps s
             where s.flow_slug = register_worker.flow_slug and s.step_slug = register_worker.step_slug and s.queue_name = register_worker.queue_name
         ))
-    ) then
+    ) is not true then
         raise exception 'queue "%" is no route of flow "%"%', register_worker.queue_name, register_worker.flow_slug,
             coalesce(', step "' || register_worker.step_slug || '"', '') using
             errcode = 'PF009',

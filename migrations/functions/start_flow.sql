@@ -1,7 +1,8 @@
--- Starts a run. The same run_id again returns the run that exists and changes nothing.
--- Raises PF001 (unknown flow), PF005 (no input, one that no worker could be handed, or not the array that a root map needs), PF009 (run_id used by another flow).
+-- Starts a run. The same run_id and input again return the run that exists and change nothing.
+-- Raises PF001 (a flow that is unknown, or being deleted), PF005 (no input, one that can't be printed, or not an array that a root map can take), PF009 (a run_id that is used by
+-- another flow or was started with another input).
 -- Locks: as start_flows. Callers: clients, SQL users.
-create or replace function pgflow.start_flow(flow_slug text, input jsonb, run_id uuid default null) returns setof pgflow.runs
+create or replace function pgflow.start_flow(flow_slug text, input jsonb, run_id uuid default null) returns setof pgflow.run_record
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -10,6 +11,8 @@ as $$
 begin
     perform pgflow._assert_printable(start_flow.input, 'the input', 'PF005');
     return query
-    select r.* from pgflow.start_flows(start_flow.flow_slug, array[start_flow.input], array[start_flow.run_id]) r;
+    select r.run_id, r.flow_slug, r.status, r.input, r.output, r.error_message, r.remaining_steps,
+        r.started_at, r.completed_at, r.failed_at
+    from pgflow.start_flows(start_flow.flow_slug, array[start_flow.input], array[start_flow.run_id]) r;
 end
 $$;

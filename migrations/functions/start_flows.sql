@@ -1,10 +1,11 @@
 -- Starts a run for each of the inputs, all or none, with a fixed number of statements. `run_ids` runs parallel to `inputs`; without it, and where it
--- is NULL, a run gets an id that is new and sorts by time (UUID v7). A run_id that exists returns the run as it is and changes nothing.
+-- is NULL, a run gets an id that is new and sorts by time (UUID v7). A run_id that exists, with the same input, returns the run as it is and changes
+-- nothing.
 -- Returns the runs in the order of the inputs.
--- Raises PF001 (unknown flow), PF005 (no input, or not the array that a root map needs), PF009 (arrays of different lengths; a run_id that
--- another flow uses).
+-- Raises PF001 (a flow that is unknown, or being deleted), PF005 (no input, or not an array that a root map can take), PF009 (arrays of different
+-- lengths; a run_id that another flow uses, or that was started with another input).
 -- Locks: the flow (shared), its row (shared), runs that exist (shared), the new runs. Callers: clients, start_flow.
-create or replace function pgflow.start_flows(flow_slug text, inputs jsonb[], run_ids uuid[] default null) returns setof pgflow.runs
+create or replace function pgflow.start_flows(flow_slug text, inputs jsonb[], run_ids uuid[] default null) returns setof pgflow.run_record
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -23,6 +24,8 @@ declare
     v_which text;
     v_steps int;
     v_root_map text;
+    v_refused text;
+    v_deletion timestamptz;
     v_count int;
 begin
     if run_ids is not null and cardinality(run_ids) is distinct from cardinality(inputs) then
@@ -37,11 +40,14 @@ begin
     -- So that the flow can't be deleted meanwhile: the new runs refer to it.
     perform pgflow._lock_flow(v_flow, alone => false);
     -- Locked as well: in REPEATABLE READ, that refuses a flow that has changed since.
-    perform from pgflow.flows f where f.flow_slug = v_flow for key share;
+    select f.deletion_started_at into v_deletion from pgflow.flows f where f.flow_slug = v_flow for key share;
     if not found then
         raise exception 'flow "%" is not defined in this database', v_flow using
             errcode = 'PF001',
             hint = 'Check the slug; a worker of the flow stores its definition when it starts.';
+    end if;
+    if v_deletion is not null then
+        perform pgflow._assert_flow_stays(v_flow, v_deletion);
     end if;
 
     select count(*), min(s.step_slug) filter (where s.step_type = 'map' and s.deps_count = 0)
@@ -53,15 +59,22 @@ begin
     select
         array_agg(x.run_id order by x.n),
         array_agg(x.is_new order by x.n),
-        min(x.n) filter (where x.is_new and (x.type is null or (v_root_map is not null and x.type <> 'array')))
+        min(x.n) filter (where x.is_new and (x.is_missing or (v_root_map is not null and x.refused is not null)))
     into v_run_ids, v_is_new, v_bad
     from (
-        select u.n, coalesce(u.run_id, pgflow._new_run_id()) as run_id, jsonb_typeof(u.input) as type, r.run_id is null as is_new
+        select
+            u.n, coalesce(u.run_id, pgflow._new_run_id()) as run_id, r.run_id is null as is_new, u.input is null as is_missing,
+            -- No call for each of many lists: most are short.
+            case
+                when v_root_map is null then null
+                when jsonb_typeof(u.input) = 'array' and jsonb_array_length(u.input) <= 1000 then null
+                else pgflow._map_refusal(u.input)
+            end as refused
         from unnest(start_flows.inputs, start_flows.run_ids) with ordinality as u (input, run_id, n)
         left join lateral (select k.run_id from pgflow.runs k where k.run_id = u.run_id limit 1 for key share) r on true
     ) x;
     if v_bad is not null then
-        select jsonb_typeof(u.input) into v_type from unnest(start_flows.inputs) with ordinality as u (input, n) where u.n = v_bad;
+        select jsonb_typeof(u.input), pgflow._map_refusal(u.input) into v_type, v_refused from unnest(start_flows.inputs) with ordinality as u (input, n) where u.n = v_bad;
         v_which := case when cardinality(inputs) > 1 then format(' (input %s of %s)', v_bad, cardinality(inputs)) else '' end;
         if v_type is null then
             raise exception 'flow "%" was given no input%', v_flow, v_which using
@@ -69,9 +82,9 @@ begin
                 hint = 'Pass JSON; for a flow that needs nothing, ''{}''.';
         end if;
         raise exception 'flow "%" needs an array as its input, because step "%" maps over it; it was given %', v_flow, v_root_map,
-            case v_type when 'object' then 'an object' when 'null' then 'null' else 'a ' || v_type end || v_which using
+            case v_type when 'object' then 'an object' when 'null' then 'null' when 'array' then v_refused else 'a ' || v_type end || v_which using
             errcode = 'PF005',
-            hint = 'Pass an array: the step has a task for each of its elements.';
+            hint = 'Pass an array: the step has a task for each of its elements. A larger one is started as several runs.';
     end if;
 
     with inserted as (
@@ -88,15 +101,19 @@ begin
 
     if coalesce(cardinality(v_started), 0) < cardinality(v_run_ids) then
         select r.run_id, r.flow_slug into v_taken
-        from unnest(v_run_ids) with ordinality as u (run_id, n)
-        cross join lateral (select k.run_id, k.flow_slug from pgflow.runs k where k.run_id = u.run_id limit 1) r
-        where r.flow_slug <> v_flow
-        order by u.n
+        from unnest(v_run_ids, start_flows.inputs) with ordinality as u (run_id, input, n)
+        cross join lateral (select k.run_id, k.flow_slug, k.input from pgflow.runs k where k.run_id = u.run_id limit 1) r
+        where r.flow_slug <> v_flow or r.input <> u.input
+        order by r.flow_slug = v_flow, u.n
         limit 1;
-        if found then
+        if found and v_taken.flow_slug <> v_flow then
             raise exception 'run % belongs to flow "%", not to flow "%"', v_taken.run_id, v_taken.flow_slug, v_flow using
                 errcode = 'PF009',
                 hint = 'Use a new run id.';
+        elsif found then
+            raise exception 'run % of flow "%" exists, and was started with another input', v_taken.run_id, v_flow using
+                errcode = 'PF009',
+                hint = 'Use a new run id for another input; the same input again returns the run.';
         end if;
     end if;
 
@@ -129,7 +146,8 @@ begin
     end if;
 
     return query
-    select r.*
+    select r.run_id, r.flow_slug, r.status, r.input, r.output, r.error_message, r.remaining_steps,
+        r.started_at, r.completed_at, r.failed_at
     from unnest(v_run_ids) with ordinality as u (run_id, n)
     cross join lateral (select k.* from pgflow.runs k where k.run_id = u.run_id limit 1) r
     order by u.n;

@@ -1,6 +1,6 @@
 -- Records that a worker function exists, before its first worker registers. Known already: only its start mode and updated_at
 -- change; a disabled function stays disabled.
--- Raises PF009 (start mode).
+-- Raises PF009 (start mode, or no name).
 -- Locks: the function's row. Callers: workers at startup.
 create or replace function pgflow.track_worker_function(function_name text, start_mode text default 'process') returns void
 language plpgsql
@@ -9,6 +9,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    if coalesce(track_worker_function.function_name, '') = '' then
+        raise exception 'a worker function needs a name, it was given %', case when track_worker_function.function_name is null then 'null' else 'an empty one' end using
+            errcode = 'PF009',
+            hint = 'Pass the name under which the function is deployed.';
+    end if;
     if start_mode is null or start_mode not in ('process', 'http') then
         raise exception 'start mode "%" of function "%" is unknown; it is "process" or "http"', start_mode, function_name using
             errcode = 'PF009',

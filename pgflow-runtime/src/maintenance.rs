@@ -91,13 +91,29 @@ pub async fn prunable(
 /// Removes a flow with its runs, whatever their status, its definition, and its queues with their messages. Returns how many runs that were.
 /// Its workers are told to stop.
 ///
-/// Only the exact slug will do. All of it happens in one transaction: the caller's, when the connection is inside one.
+/// Only the exact slug will do. All of it happens in one transaction: the caller's, when the connection is inside one. Until that ends no other
+/// flow can be defined, which takes long when the flow has many runs: see [`delete_flow_in_batches`].
 ///
 /// # Errors
 ///
 /// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when no flow has exactly this slug; the hint names one that differs in case only.
 pub async fn delete_flow(executor: impl PgExecutor<'_>, flow_slug: &str) -> Result<u64, CallError> {
     sql::delete_flow::delete_flow_and_data(executor, flow_slug).await
+}
+
+/// Removes a flow as [`delete_flow`] does, in short transactions that keep nobody waiting. Returns how many runs were removed.
+///
+/// The first transaction marks the flow: from then on none of its runs and workers starts. When the deletion is interrupted, the flow stays marked,
+/// and keeps the runs that it still has; a further call goes on. The connection must not be inside a transaction.
+///
+/// # Errors
+///
+/// Those of [`delete_flow`].
+pub async fn delete_flow_in_batches(
+    connection: &mut PgConnection,
+    flow_slug: &str,
+) -> Result<u64, CallError> {
+    sql::delete_flow::delete_flow_in_batches(connection, flow_slug).await
 }
 
 /// Reads what [`delete_flow`] would remove, as it is at this moment; removes nothing.

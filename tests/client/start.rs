@@ -1,5 +1,6 @@
 //! Starting runs.
 
+use pgflow::RefusalCode;
 use pgflow::client::{Client, ClientError, RunStatus, StartFlow};
 use pgflow::prelude::*;
 use pgflow::worker::FlowWorker;
@@ -50,12 +51,20 @@ async fn the_same_run_id_again_is_the_same_run() {
     let database = defined().await;
     let client = Client::new(database.pool.clone());
     let run_id = Uuid::now_v7();
-    for name in ["you", "somebody else"] {
+    for name in ["you", "you"] {
         let run = client
             .start_with_id::<Hello>(run_id, &name.to_owned())
             .await
             .unwrap();
         assert_eq!(run.run_id(), run_id);
+    }
+    let other = "somebody else".to_owned();
+    match client.start_with_id::<Hello>(run_id, &other).await {
+        Err(ClientError::Refused(refusal)) => {
+            assert_eq!(refusal.code(), RefusalCode::InvalidArgument);
+            assert!(refusal.to_string().contains("another input"), "{refusal}");
+        }
+        other => panic!("{other:?}"),
     }
     assert_eq!(runs(&database.pool).await, 1);
     let input: String = sqlx::query_scalar("select input #>> '{}' from pgflow.runs")

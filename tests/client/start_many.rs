@@ -73,9 +73,9 @@ async fn runs_that_exist_are_found_and_the_others_are_started() {
     let ids = [Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7()];
     let first = [(ids[2], "c".to_owned()), (ids[0], "a".to_owned())];
     let all = [
-        (ids[0], "A".to_owned()),
-        (ids[1], "B".to_owned()),
-        (ids[2], "C".to_owned()),
+        (ids[0], "a".to_owned()),
+        (ids[1], "b".to_owned()),
+        (ids[2], "c".to_owned()),
     ];
     for (call, number) in [(first.as_slice(), 2), (&all, 3), (&all, 3)] {
         let handles = client.start_many_with_ids::<Hello>(call).await.unwrap();
@@ -89,7 +89,7 @@ async fn runs_that_exist_are_found_and_the_others_are_started() {
             .fetch_all(&database.pool)
             .await
             .unwrap();
-    assert_eq!(inputs, ["a", "B", "c"]);
+    assert_eq!(inputs, ["a", "b", "c"]);
     assert_invariants(&database.pool).await;
 }
 

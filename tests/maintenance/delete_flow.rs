@@ -1,9 +1,10 @@
 //! Removal of flows.
 
-use pgflow::maintenance::{delete_flow, flow_contents};
+use pgflow::maintenance::{delete_flow, delete_flow_in_batches, flow_contents};
 use pgflow::{CallError, RefusalCode};
 use serde_json::json;
-use sqlx::postgres::PgPool;
+use sqlx::Connection;
+use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::support::TestDb;
 use crate::support::flows::{
@@ -65,6 +66,26 @@ async fn what_goes_is_read_before_and_goes() {
     assert_eq!(count(&db.pool, "pgflow.runs").await, 1);
     assert_eq!(count(&db.pool, "pgflow.flows").await, 1);
     assert_eq!(count(&db.pool, "pgmq.meta").await, 1);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_flow_that_is_deleted_in_batches_is_gone_like_any_other() {
+    let db = two_flows().await;
+    let mut session = PgConnection::connect(&db.url).await.expect("a session");
+    sqlx::query("set default_transaction_isolation = 'serializable'")
+        .execute(&mut session)
+        .await
+        .expect("a role's own default");
+    let removed = delete_flow_in_batches(&mut session, "Orders").await;
+    assert_eq!(removed.expect("deleted"), 4);
+    assert_eq!(count(&db.pool, "pgflow.runs").await, 1);
+    assert_eq!(queue_names(&db.pool).await, ["other"]);
+    let unknown = delete_flow_in_batches(&mut session, "orders").await;
+    let Err(CallError::Refused(refusal)) = unknown else {
+        panic!("not refused: {unknown:?}");
+    };
+    assert_eq!(refusal.code(), RefusalCode::UnknownFlow);
     assert_invariants(&db.pool).await;
 }
 

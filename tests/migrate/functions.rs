@@ -52,12 +52,71 @@ async fn only_a_changed_text_is_applied() {
     assert_eq!(database.count("select pgflow.a(0)::bigint").await, 2);
 }
 
+const NEXT: Migration = Migration {
+    version: 2,
+    name: "next",
+    sql: "create table pgflow.another (n int);",
+};
+
+/// Calls in flight began before the release that lost it, and call it after that.
 #[tokio::test]
-async fn a_function_that_is_gone_is_dropped() {
+async fn a_function_that_is_gone_stays_until_the_tables_change_again() {
     let database = first_release().await;
     let report = upgrade(&database, migrator(&[TABLES], &[B])).await;
+    assert_eq!(report.dropped_functions, [""; 0]);
+    assert_eq!(
+        signatures(&database).await,
+        ["pgflow.a(integer)", "pgflow.b()"]
+    );
+    let report = upgrade(&database, migrator(&[TABLES, NEXT], &[B])).await;
     assert_eq!(report.dropped_functions, ["pgflow.a(integer)"]);
     assert_eq!(signatures(&database).await, ["pgflow.b()"]);
+}
+
+#[tokio::test]
+async fn the_script_keeps_and_drops_the_same_functions() {
+    let database = first_release().await;
+    for (to, left) in [
+        (migrator(&[TABLES], &[B]), 2),
+        (migrator(&[TABLES], &[B]), 2),
+        (migrator(&[TABLES, NEXT], &[B]), 1),
+    ] {
+        database.run_alone(to.script()).await;
+        assert_eq!(signatures(&database).await.len(), left);
+        assert!(to.run(&database.pool).await.unwrap().is_unchanged());
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_a_numbered_file_replaces_keeps_its_grants() {
+    const DROP: Migration = Migration {
+        version: 2,
+        name: "a_returns_text",
+        sql: "drop function if exists pgflow.a(int);",
+    };
+    let to = migrator(&[TABLES, DROP], &[A_RETURNS_TEXT, B]);
+    for by_script in [false, true] {
+        let database = first_release().await;
+        let role = format!("caller_of_{}", database.name);
+        database
+            .run(format!(
+                "create role \"{role}\"; grant execute on function pgflow.a to \"{role}\" with grant option"
+            ))
+            .await;
+        if by_script {
+            database.run_alone(to.script()).await;
+        } else {
+            to.run(&database.pool).await.unwrap();
+        }
+        let granted: bool = sqlx::query_scalar(
+            "select has_function_privilege($1, 'pgflow.a(int)', 'execute with grant option')",
+        )
+        .bind(&role)
+        .fetch_one(&database.pool)
+        .await
+        .unwrap();
+        assert!(granted, "by script: {by_script}");
+    }
 }
 
 #[tokio::test]
@@ -145,7 +204,8 @@ async fn a_function_that_something_depends_on_is_not_dropped() {
     database
         .run("create view public.uses_a as select pgflow.a(1)")
         .await;
-    let error = migrator(&[TABLES], &[B])
+    migrator(&[TABLES], &[B]).run(&database.pool).await.unwrap();
+    let error = migrator(&[TABLES, NEXT], &[B])
         .run(&database.pool)
         .await
         .unwrap_err();

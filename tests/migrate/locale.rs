@@ -144,3 +144,26 @@ fn no_function_leaves_small_letters_to_the_database() {
     }
     assert!(found > 15, "{found}");
 }
+
+/// Its texts can hold what its encoding has, and no more.
+#[tokio::test]
+async fn a_database_of_another_encoding_is_migrated_and_runs_flows() {
+    let database = blank().await;
+    let name = format!("{}_latin1", database.name);
+    database
+        .run(format!(
+            "create database {name} template template0 encoding 'LATIN1' locale 'C'"
+        ))
+        .await;
+    let options = database.options.clone().database(&name);
+    let pool = PgPool::connect_with(options).await.unwrap();
+    migrate::migrate(&pool).await.unwrap();
+    assert!(migrate::migrate(&pool).await.unwrap().is_unchanged());
+    define(&pool, "INVOICES", &[step("a")]).await;
+    let id = start(&pool, "INVOICES", json!("Größe")).await;
+    let worker = plain_worker(&pool).await;
+    assert_eq!(drain(&pool, worker, |task| task.input.clone()).await, 1);
+    assert_eq!(run(&pool, id).await.output, Some(json!({"a": "Größe"})));
+    pool.close().await;
+    database.run(format!("drop database {name}")).await;
+}

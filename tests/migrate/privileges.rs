@@ -1,4 +1,5 @@
 use pgflow_runtime::migrate::{self, MigrateError, Migrator};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::{TABLES, blank};
 
@@ -79,4 +80,44 @@ async fn functions_are_closed_to_the_public() {
     .await
     .unwrap();
     assert_eq!(open, Vec::<String>::new());
+}
+
+/// Queues are created with its rights: it would find out when the first flow is defined.
+#[tokio::test]
+async fn a_role_that_may_not_create_queues_is_told_the_grants_to_run() {
+    let database = blank().await;
+    migrate::migrate(&database.pool).await.unwrap();
+    database.forget_extension().await;
+    database.run("drop schema pgflow cascade").await;
+    let role = format!("queueless_{}", database.name);
+    let pool = database.pool_of_new_role(&role).await;
+    database
+        .run(format!(
+            "create schema pgflow authorization {role}; grant usage on schema pgmq to {role}"
+        ))
+        .await;
+    let refused = migrate::migrate(&pool).await.unwrap_err();
+    let by_migrate = super::chain(&refused);
+    let options = database.options.clone().username(&role);
+    let mut session = PgConnection::connect_with(&options).await.unwrap();
+    let by_script = sqlx::raw_sql(AssertSqlSafe(migrate::script()))
+        .execute(&mut session)
+        .await
+        .unwrap_err()
+        .to_string();
+    session.close().await.unwrap();
+    for message in [&by_migrate, &by_script] {
+        assert!(
+            message.contains(&format!("role {role} may not create queues")),
+            "{message}"
+        );
+    }
+    let (_, grants) = by_script.split_once("as its owner: ").unwrap();
+    let end = grants.rfind(&role).unwrap() + role.len();
+    database.run(&grants[..end]).await;
+    migrate::migrate(&pool).await.unwrap();
+    sqlx::raw_sql("select pgflow.create_flow('f'), pgflow.delete_flow_and_data('f')")
+        .execute(&pool)
+        .await
+        .unwrap();
 }

@@ -92,6 +92,11 @@ const A_OF_TEXT: Function = Function {
     name: "a",
     sql: "create or replace function pgflow.a(x text) returns int language sql as $$ select 2 $$;",
 };
+const NEXT: Migration = Migration {
+    version: 2,
+    name: "next",
+    sql: "create table pgflow.another (n int);",
+};
 const B: Function = Function {
     name: "b",
     sql: "create or replace function pgflow.b() returns int language sql as $$ select 1 $$;",
@@ -101,19 +106,20 @@ const B: Function = Function {
 async fn the_script_drops_what_migrate_drops() {
     let older = Migrator::new().with_files(&[TABLES], &[A, B]);
     let newer = Migrator::new().with_files(&[TABLES], &[A_OF_TEXT]);
+    let newest = Migrator::new().with_files(&[TABLES, NEXT], &[A_OF_TEXT]);
     let (by_migrate, by_script) = (blank().await, blank().await);
     older.run(&by_migrate.pool).await.unwrap();
     older.run(&by_script.pool).await.unwrap();
 
     let report = newer.run(&by_migrate.pool).await.unwrap();
-    assert_eq!(
-        report.dropped_functions,
-        ["pgflow.a(integer)", "pgflow.b()"]
-    );
+    assert_eq!(report.dropped_functions, ["pgflow.a(integer)"]);
+    let report = newest.run(&by_migrate.pool).await.unwrap();
+    assert_eq!(report.dropped_functions, ["pgflow.b()"]);
     by_script.run(newer.script()).await;
+    by_script.run(newest.script()).await;
     assert_eq!(by_script.dump().await, by_migrate.dump().await);
     assert_eq!(by_script.digests().await, by_migrate.digests().await);
-    assert!(newer.run(&by_script.pool).await.unwrap().is_unchanged());
+    assert!(newest.run(&by_script.pool).await.unwrap().is_unchanged());
 }
 
 #[tokio::test]

@@ -35,7 +35,9 @@ async fn a_member_reads_everything() {
             .fetch_one(&pool)
             .await
             .expect("a table can be read");
-        assert_ne!(rows, 0, "{table} would be readable anyhow");
+        // Nothing is ever committed to it.
+        let is_empty = table == "late_wakeups";
+        assert_eq!(rows == 0, is_empty, "{table} would be readable anyhow");
     }
     let json: Value = sqlx::query_scalar("select pgflow.get_run_with_states($1)")
         .bind(run_id)

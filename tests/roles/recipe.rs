@@ -12,8 +12,9 @@ use super::recipe_file::Recipe;
 use super::{Installed, Orders, callable, make_groups, run};
 
 /// What the runtime calls for the owner only: to maintain the database, to make it a developer's own, to test flows.
-const OWNERS: [&str; 9] = [
+const OWNERS: [&str; 10] = [
     "delete_flow_and_data",
+    "delete_flow_batch",
     "deprecate_workers",
     "disable_worker_function",
     "enable_worker_function",

@@ -19,7 +19,7 @@ pub(super) async fn try_delete(db: impl PgExecutor<'_>, flow: &str) -> sqlx::Res
 }
 
 /// Everything that a database knows of flows: rows of each table, and tables of queues.
-async fn known(pool: &PgPool) -> Vec<String> {
+pub(super) async fn known(pool: &PgPool) -> Vec<String> {
     sqlx::query_scalar(
         "select 'flow ' || flow_slug from pgflow.flows
          union all select 'step ' || flow_slug || '.' || step_slug from pgflow.steps
@@ -198,4 +198,29 @@ async fn a_deletion_that_is_undone_leaves_everything_as_it_was() {
     assert_eq!(claim_all(&db.pool, worker).await.len(), 1);
     assert_eq!(count(&db.pool, "pgflow.runs").await, 1);
     assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_publication_of_all_tables_is_named_as_what_stands_in_the_way() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    start(&db.pool, "orders", json!({})).await;
+    sqlx::raw_sql("create publication everything for all tables")
+        .execute(&db.pool)
+        .await
+        .expect("published");
+    let refused = try_delete(&db.pool, "orders").await.expect_err("refused");
+    let refused = refused.as_database_error().expect("Postgres said so");
+    let refused = refused.downcast_ref::<sqlx::postgres::PgDatabaseError>();
+    assert_eq!(refused.code(), "PF011");
+    assert!(refused.message().contains("\"meta\""), "{refused}");
+    let help = refused.hint().and_then(|hint| hint.split_once(": "));
+    let (_, help) = help.expect("what helps");
+    let help = help.trim_end_matches('.').to_owned();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(help))
+        .execute(&db.pool)
+        .await
+        .expect("the hint can be followed");
+    assert_eq!(try_delete(&db.pool, "orders").await.expect("deleted"), 1);
+    assert_eq!(known(&db.pool).await, [""; 0]);
 }

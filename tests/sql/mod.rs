@@ -2,6 +2,7 @@
 
 mod add_step;
 mod any_flow;
+mod arguments;
 mod changed_by_hand;
 mod claim_tasks;
 mod clock;
@@ -12,6 +13,7 @@ mod constraints;
 mod coverage;
 mod create_flow;
 mod delete_flow_and_data;
+mod delete_flow_batch;
 mod deprecate_workers;
 mod disable_worker_function;
 mod empty_maps;

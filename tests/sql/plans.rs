@@ -194,3 +194,33 @@ async fn a_long_chain_of_empty_maps_costs_each_step_what_a_short_one_does() {
         assert_invariants(&db.pool).await;
     }
 }
+
+/// Delayed starts and retries stand before what came later.
+#[tokio::test]
+async fn a_claim_reads_no_message_that_is_hidden() {
+    let (db, worker) = database_with(&[step("each").map()]).await;
+    start(&db.pool, "f", json!(vec![1; 3000])).await;
+    sqlx::query("update pgmq.q_f set vt = now() + interval '1 hour'")
+        .execute(&db.pool)
+        .await
+        .expect("messages can be hidden");
+    start(&db.pool, "f", json!([1, 2])).await;
+    for statistics in ["select 1", "analyze", "vacuum analyze pgmq.q_f"] {
+        sqlx::query(statistics)
+            .execute(&db.pool)
+            .await
+            .expect("statistics can be taken");
+        let mut session = PgConnection::connect(&db.url).await.expect("a session");
+        let mut session = session.begin().await.expect("a transaction");
+        assert_eq!(claim(&mut *session, worker, 10).await.len(), 2);
+        assert_eq!(claim(&mut *session, worker, 10).await.len(), 0);
+        let read: i64 = sqlx::query_scalar(
+            "select (coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint from pg_stat_xact_user_tables where relname = 'q_f'",
+        )
+        .fetch_one(&mut *session)
+        .await
+        .expect("statistics can be read");
+        assert!(read < 100, "{read} messages were read, after {statistics}");
+        session.rollback().await.expect("undone");
+    }
+}

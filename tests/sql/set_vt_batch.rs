@@ -4,6 +4,7 @@ use serde_json::json;
 use sqlx::postgres::PgPool;
 
 use crate::support::TestDb;
+use crate::support::flows::{define, step};
 use crate::support::rows::{messages, raised};
 
 async fn set(pool: &PgPool, queue: &str, ids: &[i64], offsets: &[i32]) -> sqlx::Result<Vec<i64>> {
@@ -109,7 +110,33 @@ async fn a_queue_name_is_an_identifier_and_never_sql() {
     let db = TestDb::new().await;
     queue_of(&db.pool, 1).await;
     let hostile = "letters set vt = now(); drop table pgmq.q_letters; --";
-    let hidden = set(&db.pool, hostile, &[1], &[1]).await;
-    assert_eq!(hidden.expect("there is no such queue"), [0; 0]);
+    assert_eq!(
+        raised(set(&db.pool, hostile, &[1], &[1]).await),
+        format!("PF009: there is no queue \"{hostile}\"")
+    );
     assert_eq!(messages(&db.pool, "letters").await[0].body, json!(1));
+}
+
+#[tokio::test]
+async fn a_queue_that_never_was_is_refused_and_one_that_was_dropped_has_no_message() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    assert_eq!(
+        raised(set(&db.pool, "order", &[1], &[1]).await),
+        "PF009: there is no queue \"order\""
+    );
+    for call in [
+        "select pgflow.set_vt_batch(null, '{1}', '{1}')",
+        "select pgflow.set_vt_batch('', '{1}', '{1}')",
+        "select pgflow.set_vt_batch('orders', '{1}', '{null}')",
+    ] {
+        let refused = raised(sqlx::query(call).execute(&db.pool).await);
+        assert!(refused.starts_with("PF009: "), "{call}: {refused}");
+    }
+    sqlx::query("select pgmq.drop_queue('orders')")
+        .execute(&db.pool)
+        .await
+        .expect("dropped");
+    let none = set(&db.pool, "Orders", &[1], &[1]).await;
+    assert_eq!(none.expect("it is a flow's"), [0; 0]);
 }

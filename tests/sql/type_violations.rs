@@ -196,3 +196,20 @@ async fn a_stale_item_can_not_violate_anything() {
     );
     assert_invariants(&db.pool).await;
 }
+
+#[tokio::test]
+async fn a_list_that_is_too_long_fails_the_run() {
+    let (db, worker) = database_with(&[step("source"), step("m").map().deps(&["source"])]).await;
+    let run_id = start(&db.pool, "f", json!({})).await;
+    let source = claim_one(&db.pool, worker).await;
+    let item = Item::of(&source, json!(vec![0; 250_001]));
+    assert_eq!(complete_batch(&db.pool, &[item]).await, ["failed"]);
+    assert_eq!(
+        run(&db.pool, run_id).await.error_message.as_deref(),
+        Some(
+            "[TYPE_VIOLATION] step \"m\" maps over step \"source\", which must return an array; \
+             it returned an array of 250001 elements, of 250000 at most"
+        )
+    );
+    assert_invariants(&db.pool).await;
+}

@@ -167,9 +167,16 @@ pub(crate) async fn archived(pool: &PgPool, queue: &str) -> Vec<i64> {
         .expect("the archive can be read")
 }
 
-/// Makes every message of a queue visible now, as if its time had passed.
+/// Makes every message of a queue visible now, as if its time had passed; the oldest have become visible first.
 pub(crate) async fn show_all(pool: &PgPool, queue: &str) {
-    let query = format!("update pgmq.\"q_{queue}\" set vt = clock_timestamp()");
+    let query = format!(
+        "update pgmq.\"q_{queue}\" q set vt = m.vt
+         from (
+             select msg_id, statement_timestamp() - interval '1 second' + row_number() over (order by msg_id) * interval '1 microsecond' as vt
+             from pgmq.\"q_{queue}\"
+         ) m
+         where m.msg_id = q.msg_id"
+    );
     sqlx::query(AssertSqlSafe(query))
         .execute(pool)
         .await

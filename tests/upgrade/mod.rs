@@ -1,5 +1,6 @@
 //! Databases that were in use at an older level: upgraded, then served by today's worker.
 
+mod connected;
 mod flows;
 
 use std::time::Duration;

@@ -3,7 +3,6 @@ use std::fmt::Write as _;
 use clap::Args;
 use pgflow_runtime::maintenance::{self, FlowContents, RunCounts};
 use serde_json::json;
-use sqlx::Connection as _;
 
 use crate::{
     arguments::{Connection, Output},
@@ -41,12 +40,8 @@ impl DeleteFlow {
                 return Err(confirm::declined());
             }
         }
-        // Whoever ends the command before the commit has deleted nothing. The role's own default could be serializable.
-        let mut transaction = database
-            .begin_with("begin transaction isolation level read committed")
-            .await?;
-        let removed = maintenance::delete_flow(&mut *transaction, &self.slug).await?;
-        transaction.commit().await?;
+        // Whoever ends the command before it is done leaves the flow marked; running it again goes on.
+        let removed = maintenance::delete_flow_in_batches(&mut database, &self.slug).await?;
         if output.json {
             output::print_json(&json!({
                 "flow_slug": contents.flow_slug,

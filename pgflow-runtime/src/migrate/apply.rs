@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pgflow_migrations::{Migration, PROTOCOL_VERSION};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 
 use super::{
     error::MigrateError,
@@ -16,6 +16,12 @@ use super::{
 
 /// Creates the schema and the two tables of the bookkeeping.
 pub(super) const BOOKKEEPING: &str = include_str!("sql/bookkeeping.sql");
+/// Refuses a role that can't create queues.
+pub(super) const PGMQ_RIGHTS: &str = include_str!("sql/pgmq_rights.sql");
+/// Notes who may call which function.
+pub(super) const GRANTS_BEFORE: &str = include_str!("sql/grants_before.sql");
+/// Grants again what was lost because a function was dropped and created again.
+pub(super) const GRANTS_AFTER: &str = include_str!("sql/grants_after.sql");
 
 pub(super) async fn run(
     pool: &PgPool,
@@ -24,17 +30,43 @@ pub(super) async fn run(
 ) -> Result<MigrateReport, MigrateError> {
     let mut connection = session::connect(pool).await?;
     session::require_server_version(&mut connection).await?;
-    let mut transaction = session::begin(&mut connection).await?;
+    let mut attempt = 1;
+    let report = loop {
+        match run_once(&mut connection, pool, source, lock_wait).await {
+            // Whatever it deadlocked with goes on now.
+            Err(error) if attempt < ATTEMPTS && error.is_deadlock() => {
+                tracing::info!(
+                    attempt,
+                    "the migration was chosen to end a deadlock, trying again"
+                );
+                attempt += 1;
+            }
+            result => break result?,
+        }
+    };
+    connection
+        .close()
+        .await
+        .map_err(MigrateError::doing("closing the connection"))?;
+    Ok(report)
+}
+
+/// How often a migration begins anew after a deadlock.
+const ATTEMPTS: u32 = 5;
+
+async fn run_once(
+    connection: &mut PgConnection,
+    pool: &PgPool,
+    source: &Source,
+    lock_wait: Duration,
+) -> Result<MigrateReport, MigrateError> {
+    let mut transaction = session::begin(connection).await?;
     lock::acquire(&mut transaction, lock_wait).await?;
     let report = migrate(&mut transaction, pool, source).await?;
     transaction
         .commit()
         .await
         .map_err(MigrateError::doing("committing"))?;
-    connection
-        .close()
-        .await
-        .map_err(MigrateError::doing("closing the connection"))?;
     Ok(report)
 }
 
@@ -67,6 +99,13 @@ async fn migrate(
         installed_pgmq,
         protocol_version: None,
     };
+    sqlx::raw_sql(GRANTS_BEFORE)
+        .execute(&mut *transaction)
+        .await
+        .map_err(MigrateError::doing("reading who may call functions"))?;
+    if let [first, ..] = pending.as_slice() {
+        lock_tables(transaction, first).await?;
+    }
     for migration in pending {
         apply(transaction, migration).await?;
         report.to_version = migration.version;
@@ -76,12 +115,52 @@ async fn migrate(
         });
     }
     if let Some(wanted) = source.wanted_functions() {
-        let changes = functions::bring_up_to_date(transaction, wanted, &history.functions).await?;
+        if !wanted.is_empty() {
+            sqlx::raw_sql(PGMQ_RIGHTS)
+                .execute(&mut *transaction)
+                .await
+                .map_err(MigrateError::doing("looking up the rights on schema pgmq"))?;
+        }
+        let changes =
+            functions::bring_up_to_date(transaction, wanted, &history.functions, source.latest())
+                .await?;
+        sqlx::raw_sql(GRANTS_AFTER)
+            .execute(&mut *transaction)
+            .await
+            .map_err(MigrateError::doing("granting functions again"))?;
         report.functions = changes.applied;
         report.dropped_functions = changes.dropped;
         report.protocol_version = set_protocol_version(transaction).await?;
     }
     Ok(report)
+}
+
+/// Locks the tables that there are, for the first file to apply and those after it.
+async fn lock_tables(
+    transaction: &mut PgConnection,
+    first: &Migration,
+) -> Result<(), MigrateError> {
+    sqlx::raw_sql(AssertSqlSafe(locking(first.version)))
+        .execute(transaction)
+        .await
+        .map_err(|source| {
+            let what = format!("migration {:04}_{}", first.version, first.name);
+            MigrateError::changing(what, source, |source| MigrateError::Database {
+                doing: "locking the tables",
+                source,
+            })
+        })?;
+    Ok(())
+}
+
+/// The statement that locks all tables, unless the database is at this level already.
+pub(super) fn locking(level: i32) -> String {
+    include_str!("sql/lock_tables.sql")
+        .replace("{level}", &level.to_string())
+        .replace(
+            "{table_lock_wait}",
+            &session::TABLE_LOCK_WAIT.as_secs().to_string(),
+        )
 }
 
 async fn apply(

@@ -196,6 +196,19 @@ impl MigrateError {
         move |source| Self::Database { doing, source }
     }
 
+    /// Whether the database ended the transaction because others waited for it in a circle.
+    pub(super) fn is_deadlock(&self) -> bool {
+        let source = match self {
+            Self::TableLock { source, .. }
+            | Self::Migration { source, .. }
+            | Self::Function { source, .. }
+            | Self::Drop { source, .. }
+            | Self::Database { source, .. } => source,
+            _ => return false,
+        };
+        sqlstate(source).as_deref() == Some(DEADLOCK_DETECTED)
+    }
+
     /// What went wrong with a statement that changes the schema: a lock that was not granted, or something else.
     pub(super) fn changing(
         what: String,
@@ -234,6 +247,9 @@ pub(super) fn sqlstate(error: &sqlx::Error) -> Option<String> {
 
 /// SQLSTATE `lock_not_available`: a lock was not granted within `lock_timeout`.
 pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+/// SQLSTATE `deadlock_detected`.
+const DEADLOCK_DETECTED: &str = "40P01";
 
 /// SQLSTATE `insufficient_privilege`.
 pub(super) const INSUFFICIENT_PRIVILEGE: &str = "42501";

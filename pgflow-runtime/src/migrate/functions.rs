@@ -22,6 +22,7 @@ pub(super) async fn bring_up_to_date(
     transaction: &mut PgConnection,
     functions: &'static [Function],
     recorded: &[RecordedFunction],
+    level: i32,
 ) -> Result<Changes, MigrateError> {
     // Looked up after the numbered files: they may have dropped some.
     let before = live_functions(transaction).await?;
@@ -31,12 +32,15 @@ pub(super) async fn bring_up_to_date(
     }
     let mut done = Changes::default();
     let after = live_functions(transaction).await?;
-    for superseded in plan::superseded(functions, recorded, &before, &after) {
+    for superseded in plan::superseded(functions, recorded, &before, &after, level) {
         drop_function(transaction, &superseded.signature).await?;
         done.dropped.push(superseded.signature.clone());
     }
-    for gone in plan::gone_functions(functions, recorded) {
+    for gone in plan::long_gone(functions, recorded, level) {
         forget(transaction, &gone.name).await?;
+    }
+    for gone in plan::newly_gone(functions, recorded) {
+        mark_as_gone(transaction, &gone.name, level).await?;
     }
     let live = live_functions(transaction).await?;
     for function in functions {
@@ -127,6 +131,24 @@ async fn record(
     .execute(transaction)
     .await
     .map_err(MigrateError::doing("recording a function"))?;
+    Ok(())
+}
+
+async fn mark_as_gone(
+    transaction: &mut PgConnection,
+    name: &str,
+    level: i32,
+) -> Result<(), MigrateError> {
+    tracing::info!(
+        name,
+        "keeping a function that is gone, for calls that have begun"
+    );
+    unnamed::query("update pgflow.schema_functions set digest = $2 where name = $1")
+        .bind(name)
+        .bind(plan::mark_of_gone(level))
+        .execute(transaction)
+        .await
+        .map_err(MigrateError::doing("marking a function as gone"))?;
     Ok(())
 }
 

@@ -70,7 +70,7 @@ pub(super) fn changed_functions(
 }
 
 /// The recorded functions that the code no longer has, by name.
-pub(super) fn gone_functions<'a>(
+fn gone_functions<'a>(
     functions: &[Function],
     recorded: &'a [RecordedFunction],
 ) -> Vec<&'a RecordedFunction> {
@@ -84,23 +84,56 @@ pub(super) fn gone_functions<'a>(
         .collect()
 }
 
-/// What to drop after the functions were applied: the file is gone, or applying it created a new signature beside the
+/// What is recorded instead of a digest once the code no longer has a function.
+pub(super) fn mark_of_gone(level: i32) -> String {
+    format!("{GONE}{level}")
+}
+
+/// The rest of the mark is the level at which the function was first missed.
+pub(super) const GONE: &str = "gone at level ";
+
+fn gone_at(recorded: &RecordedFunction) -> Option<i32> {
+    recorded.digest.strip_prefix(GONE)?.parse().ok()
+}
+
+/// The functions that the code has lost since the database was migrated last. They stay until the tables change again: calls in flight, which
+/// began before the migration and go on after it, still need them.
+pub(super) fn newly_gone<'a>(
+    functions: &[Function],
+    recorded: &'a [RecordedFunction],
+) -> Vec<&'a RecordedFunction> {
+    let mut gone = gone_functions(functions, recorded);
+    gone.retain(|recorded| gone_at(recorded).is_none());
+    gone
+}
+
+/// The functions that the code has lost at an older level.
+pub(super) fn long_gone<'a>(
+    functions: &[Function],
+    recorded: &'a [RecordedFunction],
+    level: i32,
+) -> Vec<&'a RecordedFunction> {
+    let mut gone = gone_functions(functions, recorded);
+    gone.retain(|recorded| gone_at(recorded).is_some_and(|since| since < level));
+    gone
+}
+
+/// What to drop after the functions were applied: the file is long gone, or applying it created a new signature beside the
 /// recorded one. (A second signature that was there before is somebody else's.)
 pub(super) fn superseded<'a>(
     functions: &[Function],
     recorded: &'a [RecordedFunction],
     before: &LiveFunctions,
     after: &LiveFunctions,
+    level: i32,
 ) -> Vec<&'a RecordedFunction> {
+    let long_gone = long_gone(functions, recorded, level);
     recorded
         .iter()
         .filter(|recorded| exists(after, recorded))
         .filter(|recorded| {
-            let is_gone = !functions
-                .iter()
-                .any(|function| function.name == recorded.name);
             let known = signatures(before, &recorded.name);
-            is_gone
+            long_gone.iter().any(|gone| gone.name == recorded.name)
                 || signatures(after, &recorded.name)
                     .iter()
                     .any(|found| *found != recorded.signature && !known.contains(found))
@@ -164,10 +197,14 @@ mod tests {
     }
 
     fn recorded(name: &str, sql: &str) -> RecordedFunction {
+        recorded_as(name, digest(sql))
+    }
+
+    fn recorded_as(name: &str, digest: String) -> RecordedFunction {
         RecordedFunction {
             name: name.to_owned(),
             signature: format!("pgflow.{name}()"),
-            digest: digest(sql),
+            digest,
         }
     }
 
@@ -253,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn gone_and_replaced_signatures_are_superseded_and_foreign_ones_are_left_alone() {
+    fn long_gone_and_replaced_signatures_are_superseded_and_foreign_ones_are_left_alone() {
         let before = live(&[
             ("a", &["pgflow.a()"]),
             ("old", &["pgflow.old()"]),
@@ -271,18 +308,22 @@ mod tests {
             recorded("a", ""),
             recorded("again", ""),
             recorded("b", ""),
-            recorded("old", ""),
             recorded("lost", ""),
+            recorded_as("old", mark_of_gone(2)),
+            recorded("older", ""),
         ];
-        let dropped: Vec<&str> = superseded(&functions, &recorded, &before, &after)
-            .iter()
-            .map(|function| function.signature.as_str())
-            .collect();
-        assert_eq!(dropped, ["pgflow.a()", "pgflow.old()"]);
-        let gone: Vec<&str> = gone_functions(&functions, &recorded)
+        let dropped = |level| -> Vec<&str> {
+            superseded(&functions, &recorded, &before, &after, level)
+                .iter()
+                .map(|function| function.signature.as_str())
+                .collect()
+        };
+        assert_eq!(dropped(2), ["pgflow.a()"]);
+        assert_eq!(dropped(3), ["pgflow.a()", "pgflow.old()"]);
+        let newly: Vec<&str> = newly_gone(&functions, &recorded)
             .iter()
             .map(|gone| gone.name.as_str())
             .collect();
-        assert_eq!(gone, ["old", "lost"]);
+        assert_eq!(newly, ["lost", "older"]);
     }
 }

@@ -127,7 +127,7 @@ pub(super) async fn read(pool: &PgPool, source: &Source) -> Result<Status, Migra
             .any(|recorded| recorded.version == known.version)
     });
     let changed = plan::changed_functions(source.functions, &history.functions, &live);
-    let gone = plan::gone_functions(source.functions, &history.functions);
+    let gone = plan::long_gone(source.functions, &history.functions, source.latest());
     Ok(Status {
         server_version,
         pgmq,

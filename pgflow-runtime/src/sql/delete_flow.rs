@@ -21,6 +21,35 @@ pub(crate) async fn delete_flow_and_data(
     Ok(removed.unsigned_abs())
 }
 
+/// Removes the flow as [`delete_flow_and_data`] does, in transactions of their own; returns how many runs were removed.
+///
+/// # Errors
+///
+/// `PF001` when no flow has exactly this slug.
+pub(crate) async fn delete_flow_in_batches(
+    connection: &mut PgConnection,
+    flow_slug: &str,
+) -> Result<u64, CallError> {
+    let mut removed = 0;
+    loop {
+        // The role's own default could be serializable.
+        let mut transaction = connection
+            .begin_with("begin transaction isolation level read committed")
+            .await?;
+        let (runs, is_done): (i64, bool) = sqlx::query_as(
+            "select removed_runs, is_done from pgflow.delete_flow_batch(flow_slug => $1)",
+        )
+        .bind(flow_slug)
+        .fetch_one(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        removed += runs.unsigned_abs();
+        if is_done {
+            return Ok(removed);
+        }
+    }
+}
+
 /// Reads what [`delete_flow_and_data`] would remove.
 ///
 /// # Errors

@@ -243,3 +243,46 @@ async fn a_batch_of_nothing_but_locked_tasks_is_left_as_it_is() {
     assert_eq!(only_message(&db.pool).await, before);
     assert_invariants(&db.pool).await;
 }
+
+#[tokio::test]
+async fn a_claim_reads_past_tasks_that_are_locked() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("each").map()]).await;
+    start(&db.pool, "orders", json!(vec![1; 60])).await;
+    let worker = worker(&db.pool, "orders").await;
+    let lock = "select from pgflow.step_tasks where task_index < 25 for no key update";
+    let holder = holding(&db.pool, lock).await;
+    let claimed = without_waiting(claim(&db.pool, worker, 10)).await;
+    let indexes: Vec<i32> = claimed.iter().map(|task| task.task_index).collect();
+    assert_eq!(indexes, Vec::from_iter(25..35));
+    // Some of what it reads first is free.
+    let lock = "select from pgflow.step_tasks where task_index between 38 and 44 for no key update";
+    let other = holding(&db.pool, lock).await;
+    holder.commit().await.expect("released");
+    let claimed = without_waiting(claim(&db.pool, worker, 33)).await;
+    let indexes: Vec<i32> = claimed.iter().map(|task| task.task_index).collect();
+    assert_eq!(indexes, Vec::from_iter((0..25).chain(35..38).chain(45..50)));
+    other.commit().await.expect("released");
+    assert_invariants(&db.pool).await;
+}
+
+/// As one that ends a large run does.
+#[tokio::test]
+async fn a_claim_reads_past_a_run_whose_tasks_are_all_locked() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("each").map()]).await;
+    let large = start(&db.pool, "orders", json!(vec![1; 1500])).await;
+    let small = start(&db.pool, "orders", json!([1, 2])).await;
+    let worker = worker(&db.pool, "orders").await;
+    let lock = "select from pgflow.step_tasks \
+        where run_id = (select r.run_id from pgflow.runs r order by r.run_id limit 1) for no key update";
+    let holder = holding(&db.pool, lock).await;
+    let claimed = without_waiting(claim(&db.pool, worker, 10)).await;
+    let found: Vec<_> = claimed.iter().map(|t| (t.run_id, t.task_index)).collect();
+    assert_eq!(found, [(small, 0), (small, 1)]);
+    let nothing = without_waiting(claim(&db.pool, worker, 10)).await;
+    assert_eq!(nothing, []);
+    holder.commit().await.expect("released");
+    assert_eq!(claim_one(&db.pool, worker).await.run_id, large);
+    assert_invariants(&db.pool).await;
+}

@@ -137,7 +137,11 @@ fn only_the_installation_row_decides_and_only_the_compiler_asks_it() {
     );
     assert_eq!(
         functions_that_name(&["delete_flow_and_data", "_drain_flow("]),
-        ["delete_flow_and_data", "ensure_flow_compiled"]
+        [
+            "delete_flow_and_data",
+            "delete_flow_batch",
+            "ensure_flow_compiled"
+        ]
     );
     assert_eq!(
         functions_that_name(&["drop_queue"]),

@@ -103,6 +103,28 @@ async fn an_option_is_a_whole_number_that_fits() {
 }
 
 #[tokio::test]
+async fn an_option_that_is_not_known_is_named() {
+    let mut of_flow = shape(&[]);
+    of_flow["options"] = json!({"timeout": 5, "startDelay": 1});
+    assert_refused(vec![
+        (
+            with_part("options", Some(json!({"maxAttempt": 5}))),
+            "flow \"orders\": the shape has an unknown option \"maxAttempt\"",
+        ),
+        (
+            with_part("options", Some(json!({"timeout": 5, "": 1}))),
+            "flow \"orders\": the shape has an unknown option \"\"",
+        ),
+        // Only steps have it.
+        (
+            of_flow,
+            "flow \"orders\": the shape has an unknown option \"startDelay\"",
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
 async fn a_definition_obeys_the_rules_of_definitions() {
     let steps: Vec<(Vec<Step>, &str)> = vec![
         (

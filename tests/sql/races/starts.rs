@@ -29,7 +29,7 @@ async fn two_starts_of_one_run_are_one_run() {
     let mut first = db.pool.begin().await.expect("a first session");
     start_as(&mut *first, id, json!("first")).await;
     let second = until_blocked(&db.pool, move |mut second| async move {
-        start_as(&mut *second, id, json!("second")).await
+        start_as(&mut *second, id, json!("first")).await
     })
     .await;
     first.commit().await.expect("committed");
@@ -105,21 +105,21 @@ async fn two_batches_that_share_a_run_start_it_once() {
         define(&db.pool, "orders", &[step("a"), step("each").map()]).await;
         let [own, shared, other] = [Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7()];
         let mut first = db.pool.begin().await.expect("a first session");
-        let runs = [(own, json!([1])), (shared, json!(["first"]))];
+        let runs = [(own, json!([1])), (shared, json!(["same"]))];
         start_many_as(&mut *first, "orders", &runs).await;
         let second = until_blocked(&db.pool, move |mut second| async move {
-            let runs = [(other, json!([2])), (shared, json!(["second"]))];
+            let runs = [(other, json!([2])), (shared, json!(["same"]))];
             start_many_as(&mut *second, "orders", &runs).await
         })
         .await;
-        let (winner, runs) = if is_kept {
+        let runs = if is_kept {
             first.commit().await.expect("committed");
-            ("first", 3)
+            3
         } else {
             first.rollback().await.expect("undone");
-            ("second", 2)
+            2
         };
-        let expected = [(other, json!([2])), (shared, json!([winner]))];
+        let expected = [(other, json!([2])), (shared, json!(["same"]))];
         assert_eq!(second.await.expect("answered"), expected);
         assert_eq!(count(&db.pool, "pgflow.runs").await, runs);
         for table in ["pgflow.step_states", "pgflow.step_tasks"] {

@@ -42,6 +42,23 @@ async fn a_root_map_takes_an_array_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_list_that_is_too_long_is_refused_and_the_limit_is_told() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("each").map()]).await;
+    assert_eq!(
+        refusal(&db.pool, "orders", Some(json!(vec![0; 250_001]))).await,
+        "PF005: flow \"orders\" needs an array as its input, because step \"each\" maps over it; \
+         it was given an array of 250001 elements, of 250000 at most"
+    );
+    let most: Option<String> = sqlx::query_scalar("select pgflow._map_refusal($1)")
+        .bind(json!(vec![0; 250_000]))
+        .fetch_one(&db.pool)
+        .await
+        .expect("judged");
+    assert_eq!(most, None);
+}
+
+#[tokio::test]
 async fn every_root_map_gets_a_task_for_each_element_of_the_top_level() {
     let db = TestDb::new().await;
     let steps = [

@@ -182,10 +182,14 @@ async fn the_same_run_again_is_the_run_that_exists() {
         .await
         .expect("started");
     assert_eq!(first["run_id"], json!(id));
-    let again = start_as(&db.pool, id, "orders", &json!({"id": 2}))
+    let again = start_as(&db.pool, id, "orders", &json!({"id": 1}))
         .await
         .expect("found");
     assert_eq!(again, first);
+    assert_eq!(
+        raised(start_as(&db.pool, id, "orders", &json!({"id": 2})).await),
+        format!("PF009: run {id} of flow \"orders\" exists, and was started with another input")
+    );
     assert_eq!(
         raised(start_as(&db.pool, id, "other", &json!({})).await),
         format!("PF009: run {id} belongs to flow \"orders\", not to flow \"other\"")

@@ -170,7 +170,7 @@ async fn each_run_is_told_as_if_it_were_alone_and_those_that_exist_are_not() {
     let [working, ended] = [Uuid::now_v7(), Uuid::now_v7()];
     let runs = [
         (working, json!([1])),
-        (existing, json!([1])),
+        (existing, json!([])),
         (ended, json!([])),
     ];
     start_many_as(&db.pool, "orders", &runs).await;

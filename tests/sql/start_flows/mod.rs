@@ -130,7 +130,7 @@ async fn the_whole_row_of_each_run_returns_as_it_is_after_the_start() {
 async fn ids_can_be_given_for_all_for_some_or_for_none() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("a")]).await;
-    let inputs = [Some(json!(0)), Some(json!(1)), Some(json!(2))];
+    let inputs = vec![Some(json!(0)); 3];
     // The second one is of version 4: any id will do.
     let given = [Uuid::now_v7(), Uuid::from_u128(0x4000_8000 << 48)].map(Some);
     let [first, second] = given;
@@ -201,7 +201,7 @@ async fn new_ids_are_uuids_of_version_7_and_sort_by_time() {
 }
 
 #[tokio::test]
-async fn a_run_that_exists_is_returned_as_it_is_and_its_input_is_not_looked_at() {
+async fn a_run_that_exists_is_returned_as_it_is() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("each").map()]).await;
     let [ended, waiting] = [
@@ -220,9 +220,9 @@ async fn a_run_that_exists_is_returned_as_it_is_and_its_input_is_not_looked_at()
     let old = [Some(waiting), Some(ended)];
     let existing = [(waiting, json!([2])), (ended, json!([1]))];
     for inputs in [
-        [Some(json!([3])), Some(json!([4]))],
-        // New runs would not be started with these.
-        [None, Some(json!({}))],
+        [Some(json!([2])), Some(json!([1]))],
+        // No new run would be started with this.
+        [None, None],
     ] {
         let again = try_start_many(&db.pool, "orders", &inputs, Some(&old));
         let again = unchanged(&db.pool, again).await;
@@ -230,7 +230,7 @@ async fn a_run_that_exists_is_returned_as_it_is_and_its_input_is_not_looked_at()
     }
     // Beside new ones.
     let new = Uuid::now_v7();
-    let inputs = [None, Some(json!([5, 6])), Some(json!("no array"))];
+    let inputs = [None, Some(json!([5, 6])), Some(json!([2.0]))];
     let ids = [Some(ended), Some(new), Some(waiting)];
     let runs = try_start_many(&db.pool, "orders", &inputs, Some(&ids)).await;
     let expected = [
@@ -244,11 +244,38 @@ async fn a_run_that_exists_is_returned_as_it_is_and_its_input_is_not_looked_at()
 }
 
 #[tokio::test]
-async fn the_same_id_twice_is_one_run_with_the_first_input() {
+async fn a_run_that_exists_with_another_input_refuses_all() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    let taken = start(&db.pool, "orders", json!({"n": 1})).await;
+    let [new, twice] = [Uuid::now_v7(), Uuid::now_v7()];
+    for (runs, culprit) in [
+        ([(new, json!(1)), (taken, json!({"n": 2}))], taken),
+        ([(taken, json!(null)), (new, json!(1))], taken),
+        // A call with the same id twice speaks of one run.
+        ([(twice, json!(1)), (twice, json!(2))], twice),
+    ] {
+        let (ids, inputs): (Vec<_>, Vec<_>) = runs
+            .into_iter()
+            .map(|(id, input)| (Some(id), Some(input)))
+            .unzip();
+        assert_eq!(
+            raised(try_start_many(&db.pool, "orders", &inputs, Some(&ids)).await),
+            format!(
+                "PF009: run {culprit} of flow \"orders\" exists, and was started with another input"
+            )
+        );
+    }
+    assert_eq!(count(&db.pool, "pgflow.runs").await, 1);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn the_same_id_twice_is_one_run() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("a"), step("b").deps(&["a"])]).await;
     let [twice, once] = [Uuid::now_v7(), Uuid::now_v7()];
-    let runs = [(twice, json!(1)), (once, json!(2)), (twice, json!(3))];
+    let runs = [(twice, json!(1)), (once, json!(2)), (twice, json!(1))];
     let started = start_many_as(&db.pool, "orders", &runs).await;
     let expected = [(twice, json!(1)), (once, json!(2)), (twice, json!(1))];
     assert_eq!(started, expected);

@@ -1,7 +1,8 @@
 //! At most one notification per queue in 20 ms. Time passes by changing the queue's row.
 
 use serde_json::json;
-use sqlx::postgres::PgPool;
+use sqlx::Connection;
+use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::types::chrono::{DateTime, Utc};
 
 use super::execute;
@@ -168,4 +169,61 @@ async fn its_row_stays_where_it_is_however_often_it_changes() {
     .expect("sizes can be read");
     // Without that it would be fifty and more.
     assert!(pages <= 10 && index_pages <= 4, "{pages}, {index_pages}");
+}
+
+/// The workers that were notified have looked for the last time when such a transaction commits.
+#[tokio::test]
+async fn a_transaction_that_was_too_early_and_lasts_notifies_when_it_commits() {
+    let db = TestDb::new().await;
+    define(&db.pool, "f", &[step("a")]).await;
+    for _ in 0..2 {
+        let mut hints = Hints::listen(&db.pool).await;
+        let mut session = db.pool.begin().await.expect("a transaction");
+        start_twice_too_early(&mut session).await;
+        assert_eq!(hints.queues(&db.pool).await, [] as [&str; 0]);
+        sqlx::query(
+            "update pgflow.wakeups set notified_at = clock_timestamp() - interval '1 second'",
+        )
+        .execute(&mut *session)
+        .await
+        .expect("time can pass");
+        session.commit().await.expect("committed");
+        // Once, however many of its calls were too early.
+        assert_eq!(hints.queues(&db.pool).await, ["f"]);
+        let left: i64 = sqlx::query_scalar("select count(*) from pgflow.late_wakeups")
+            .fetch_one(&db.pool)
+            .await
+            .expect("counted");
+        assert_eq!(left, 0);
+    }
+    assert_invariants(&db.pool).await;
+}
+
+/// Starts two runs within 20 ms of a notification.
+async fn start_twice_too_early(session: &mut PgConnection) {
+    for _ in 0..100 {
+        let mut savepoint = session.begin().await.expect("a savepoint");
+        sqlx::raw_sql(
+            "do $$
+             begin
+                 update pgflow.wakeups set notified_at = clock_timestamp();
+                 perform pgflow.start_flow('f', '{}');
+                 perform pgflow.start_flow('f', '{}');
+             end
+             $$",
+        )
+        .execute(&mut *savepoint)
+        .await
+        .expect("started");
+        let early: i64 = sqlx::query_scalar("select count(*) from pgflow.late_wakeups")
+            .fetch_one(&mut *savepoint)
+            .await
+            .expect("counted");
+        if early == 2 {
+            savepoint.commit().await.expect("kept");
+            return;
+        }
+        savepoint.rollback().await.expect("undone");
+    }
+    panic!("two starts take 20 ms, each time");
 }

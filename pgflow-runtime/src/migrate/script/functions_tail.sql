@@ -3,6 +3,12 @@ do $record$
 declare
     v_before jsonb := pg_catalog.current_setting('pgflow.signatures_before')::jsonb;
     v_known jsonb := '{functions}';
+    v_long_gone text[] := array(
+        select recorded.name
+        from pgflow.schema_functions recorded
+        where not v_known ? recorded.name
+            and case when recorded.digest like '{gone}%' then pg_catalog.substr(recorded.digest, pg_catalog.length('{gone}') + 1)::int < {level} end
+    );
     v_signature text;
     v_wrong text;
 begin
@@ -12,7 +18,7 @@ begin
         join (
             {live_functions}
         ) live on live.signature = recorded.signature
-        where not v_known ? recorded.name
+        where recorded.name in (select gone.name from pg_catalog.unnest(v_long_gone) gone (name))
             or exists (
                 select from (
                     {live_functions}
@@ -23,7 +29,9 @@ begin
     ) loop
         execute 'drop function ' || v_signature;
     end loop;
-    delete from pgflow.schema_functions where not v_known ? name;
+    delete from pgflow.schema_functions where name = any (v_long_gone);
+    -- They stay until the tables change again: calls in flight still need them.
+    update pgflow.schema_functions set digest = '{gone}{level}' where not v_known ? name and digest not like '{gone}%';
 
     select pg_catalog.string_agg(known.name, ', ') into v_wrong
     from pg_catalog.jsonb_each_text(v_known) known (name, digest)

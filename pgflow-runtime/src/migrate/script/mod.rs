@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use pgflow_migrations::{Function, Migration, PROTOCOL_VERSION};
 
 use super::{
-    apply::BOOKKEEPING,
+    apply::{BOOKKEEPING, GRANTS_AFTER, GRANTS_BEFORE, PGMQ_RIGHTS, locking},
     lock,
     pgmq::REQUIRED,
+    plan::GONE,
     session::{OLDEST_SERVER, SETTINGS, TABLE_LOCK_WAIT},
     source::{Source, digest},
 };
@@ -17,11 +18,19 @@ const LIVE_FUNCTIONS: &str = include_str!("../sql/live_functions.sql");
 pub(super) fn write(source: &Source) -> String {
     let mut script = head(source);
     script.push_str(&history(source));
+    script.push_str(GRANTS_BEFORE);
+    if let Some(last) = source.wanted().last() {
+        script.push_str(&locking(last.version));
+    }
     for migration in source.wanted() {
         script.push_str(&guarded(migration));
     }
     if let Some(functions) = source.wanted_functions() {
-        script.push_str(&functions_section(functions));
+        if !functions.is_empty() {
+            script.push_str(PGMQ_RIGHTS);
+        }
+        script.push_str(&functions_section(source, functions));
+        script.push_str(GRANTS_AFTER);
     }
     script.push_str("\ncommit;\n");
     script
@@ -100,7 +109,7 @@ fn unused_tag(migration: &Migration) -> String {
     tag
 }
 
-fn functions_section(functions: &[Function]) -> String {
+fn functions_section(source: &Source, functions: &[Function]) -> String {
     let mut section = fill(
         include_str!("functions_head.sql"),
         &[("live_functions", LIVE_FUNCTIONS)],
@@ -126,6 +135,8 @@ fn functions_section(functions: &[Function]) -> String {
             ("live_functions", LIVE_FUNCTIONS),
             ("functions", &format!("{{{}}}", known.join(", "))),
             ("protocol", &PROTOCOL_VERSION.to_string()),
+            ("gone", GONE),
+            ("level", &source.latest().to_string()),
         ],
     ));
     section
