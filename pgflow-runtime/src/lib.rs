@@ -16,6 +16,8 @@ pub mod maintenance;
 pub mod migrate;
 pub mod operations;
 mod per_pool;
+#[doc(hidden)]
+pub mod printable;
 pub mod sql;
 pub mod startup;
 pub mod testing;
