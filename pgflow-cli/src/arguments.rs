@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Run(Run),
     /// Show who serves each queue of each flow, and what waits there.
     ///
-    /// Exits with 6 when no live worker serves one of them: its work waits, and nothing fails.
+    /// Exits with 6 when work waits in one that no live worker serves: it waits, and nothing fails.
     Coverage(Coverage),
     /// Show how much is in each queue of each flow.
     ///

@@ -10,7 +10,8 @@ use crate::{
     confirm, database,
     exit::Exit,
     failure::Failure,
-    output, unknown,
+    output::{self, Text},
+    unknown,
     words::{count, counts},
 };
 
@@ -36,7 +37,7 @@ impl DeleteFlow {
         let contents = maintenance::flow_contents(&mut database, &self.slug).await;
         let contents = unknown::flow_of(contents, &mut database, &self.slug).await?;
         if !self.yes {
-            output::say(&preview(&contents)?);
+            output::say(preview(&contents));
             if confirm::ask("Type its slug to delete it:")? != self.slug {
                 return Err(confirm::declined());
             }
@@ -55,25 +56,26 @@ impl DeleteFlow {
                 "workers_told_to_stop": contents.live_workers,
             }))?;
         } else {
-            output::print(&done(&contents, removed)?)?;
+            output::print(done(&contents, removed)?)?;
         }
         Ok(Exit::Done)
     }
 }
 
-fn preview(contents: &FlowContents) -> Result<String, Failure> {
-    let mut text = format!("This deletes flow {} for good:\n", contents.flow_slug);
-    writeln!(text, "  runs     {}", runs(contents.runs))?;
-    writeln!(text, "  queues   {}", queues(contents))?;
-    write!(
-        text,
-        "  workers  {}",
-        match contents.live_workers {
-            0 => "none live".to_owned(),
-            live => format!("{live} live, will be told to stop"),
-        }
-    )?;
-    Ok(text)
+fn preview(contents: &FlowContents) -> Text {
+    let workers = match contents.live_workers {
+        0 => "none live".to_owned(),
+        live => format!("{live} live, will be told to stop"),
+    };
+    let mut text = Text::new();
+    text.line(format!(
+        "This deletes flow {} for good:",
+        contents.flow_slug
+    ));
+    text.line(format!("  runs     {}", runs(contents.runs)));
+    text.line(format!("  queues   {}", queues(contents)));
+    text.line(format!("  workers  {workers}"));
+    text
 }
 
 fn runs(runs: RunCounts) -> String {

@@ -67,13 +67,18 @@ impl Prune {
                 return Err(confirm::declined());
             }
         }
-        let removed = self.remove(&mut database, now).await?;
+        let removed = self.remove(&mut database, now, output).await?;
         self.print_removed(&removed, output)?;
         Ok(Exit::Done)
     }
 
     /// Removes batch after batch, until nothing is left or a signal arrives.
-    async fn remove(&self, database: &mut PgConnection, now: Instant) -> Result<Removed, Failure> {
+    async fn remove(
+        &self,
+        database: &mut PgConnection,
+        now: Instant,
+        output: &Output,
+    ) -> Result<Removed, Failure> {
         let mut stop = StopSignal::listen()?;
         let progress = ProgressBar::new_spinner().with_finish(ProgressFinish::AndClear);
         progress.enable_steady_tick(Duration::from_millis(100));
@@ -81,6 +86,7 @@ impl Prune {
             runs: 0,
             interrupted: false,
         };
+        let mut report = Report::new(&progress, output);
         while !removed.interrupted {
             let older_than = self.older_than.saturating_add(now.elapsed());
             let batch = remove_batch(database, older_than, self.batch);
@@ -108,6 +114,7 @@ impl Prune {
             }
             removed.runs += runs;
             progress.set_message(format!("{} removed", count(removed.runs, "run")));
+            report.removed(removed.runs);
         }
         Ok(removed)
     }
@@ -125,7 +132,7 @@ impl Prune {
             return output::print_json(&found);
         }
         let tasks = count(found.tasks.unsigned_abs(), "task");
-        output::print(&format!(
+        output::print(format!(
             "{} with {tasks} {}; nothing was removed",
             runs(found),
             self.ended()
@@ -144,11 +151,35 @@ impl Prune {
         } else {
             ""
         };
-        output::print(&format!(
+        output::print(format!(
             "removed {} that {}{rest}",
             count(removed.runs, "run"),
             self.ended()
         ))
+    }
+}
+
+/// Progress where no spinner can be drawn, as in the log of a scheduler: a line now and then.
+struct Report {
+    is_silent: bool,
+    said_at: Instant,
+}
+
+impl Report {
+    const PAUSE: Duration = Duration::from_secs(5);
+
+    fn new(progress: &ProgressBar, output: &Output) -> Self {
+        Self {
+            is_silent: output.json || !progress.is_hidden(),
+            said_at: Instant::now(),
+        }
+    }
+
+    fn removed(&mut self, runs: u64) {
+        if !self.is_silent && self.said_at.elapsed() >= Self::PAUSE {
+            self.said_at = Instant::now();
+            output::say(format!("{} removed so far", count(runs, "run")));
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     table::{self, table},
     unknown,
 };
@@ -32,15 +32,15 @@ impl Queues {
         if output.json {
             output::print_json(&queues)?;
         } else {
-            output::print(&describe(&queues))?;
+            output::print(describe(&queues))?;
         }
         Ok(Exit::Done)
     }
 }
 
-fn describe(queues: &[QueueDepth]) -> String {
+fn describe(queues: &[QueueDepth]) -> Text {
     if queues.is_empty() {
-        return "no queues".to_owned();
+        return Text::from("no queues");
     }
     let mut rows = table(&[
         "FLOW", "STEP", "QUEUE", "WORKERS", "VISIBLE", "HIDDEN", "RUNNING", "OLDEST",
@@ -71,7 +71,8 @@ fn describe(queues: &[QueueDepth]) -> String {
     }
     let mut text = table::text(&rows);
     if !is_all_counted {
-        text.push_str("\n\n?: only the owner of the queues may count what is hidden in them");
+        text.blank();
+        text.line("?: only the owner of the queues may count what is hidden in them");
     }
     text
 }

@@ -11,7 +11,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     words::count,
 };
 
@@ -42,8 +42,7 @@ impl Enable {
         if output.json {
             output::print_json(&changes)?;
         } else {
-            let lines: Vec<String> = changes.iter().map(enabled).collect();
-            output::print(&lines.join("\n"))?;
+            output::print(changes.iter().map(enabled).collect::<Text>())?;
         }
         Ok(Exit::Done)
     }
@@ -63,11 +62,11 @@ impl Disable {
             return Ok(Exit::Done);
         }
         let functions = operations::list(&pool, Some(&names), false).await?;
-        let mut text: Vec<String> = changes.iter().map(disabled).collect();
+        let mut text: Text = changes.iter().map(disabled).collect();
         if let Some(live) = live(&functions, &self.target)? {
-            text.push(live);
+            text.line(live);
         }
-        output::print(&text.join("\n"))?;
+        output::print(text)?;
         Ok(Exit::Done)
     }
 }
