@@ -101,9 +101,10 @@ impl Failure {
     }
 
     fn of_postgres(&self) -> impl Iterator<Item = &PgDatabaseError> {
-        let of_sqlx = |cause: &'_ (dyn Error + 'static)| cause.downcast_ref::<sqlx::Error>();
-        let causes = self.error.chain().filter_map(of_sqlx);
-        causes.filter_map(|error| error.as_database_error()?.try_downcast_ref())
+        self.error.chain().filter_map(|cause| {
+            let error = cause.downcast_ref::<sqlx::Error>()?;
+            error.as_database_error()?.try_downcast_ref()
+        })
     }
 }
 

@@ -53,6 +53,7 @@ impl DeleteFlow {
                 "flow_slug": contents.flow_slug,
                 "removed_runs": removed,
                 "queues": contents.queues,
+                "functions": contents.functions,
                 "workers_told_to_stop": contents.live_workers,
             }))?;
         } else {
@@ -75,6 +76,9 @@ fn preview(contents: &FlowContents) -> Text {
     text.line(format!("  runs     {}", runs(contents.runs)));
     text.line(format!("  queues   {}", queues(contents)));
     text.line(format!("  workers  {workers}"));
+    if !contents.functions.is_empty() {
+        text.line(format!("  functions  {}", contents.functions.join(", ")));
+    }
     text
 }
 
@@ -108,6 +112,14 @@ fn done(contents: &FlowContents, removed: u64) -> Result<String, Failure> {
     if !contents.queues.is_empty() {
         let plural = if contents.queues.len() == 1 { "" } else { "s" };
         write!(text, " and queue{plural} {}", contents.queues.join(", "))?;
+    }
+    if !contents.functions.is_empty() {
+        let plural = if contents.functions.len() == 1 { "" } else { "s" };
+        write!(
+            text,
+            "; worker function{plural} {} went with it",
+            contents.functions.join(", ")
+        )?;
     }
     match contents.live_workers {
         0 => {}

@@ -135,7 +135,7 @@ fn describe(flow: &Shown<'_>) -> Text {
     text
 }
 
-fn options(options: StoredOptions) -> String {
+pub(super) fn options(options: StoredOptions) -> String {
     let parts = [
         options
             .max_attempts
@@ -146,6 +146,9 @@ fn options(options: StoredOptions) -> String {
         options
             .timeout
             .map(|timeout| format!("timeout {}", age::short(timeout))),
+        options
+            .start_delay
+            .map(|delay| format!("start delay {}", age::short(delay))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -44,6 +44,12 @@ fn describe(status: &Status) -> Text {
         text.append(migrations(status));
         text.blank();
     }
+    for object in &status.open_to_everybody {
+        text.line(format!("open to everybody: {object}"));
+    }
+    for grant in &status.missing_grants {
+        text.line(format!("missing on PGMQ: {grant}"));
+    }
     for warning in &status.warnings {
         text.field("warning: ", warning);
     }
@@ -101,6 +107,10 @@ fn verdict(status: &Status) -> String {
         "the database is newer than this command: update pgflow".to_owned()
     } else if has(RecordedState::Edited) {
         "an applied migration differs from the file in this command: use the command of a release"
+            .to_owned()
+    } else if !status.missing_grants.is_empty() {
+        "the owner of schema pgflow lacks rights on PGMQ, without which no worker starts: run these \
+         statements as the owner of PGMQ"
             .to_owned()
     } else {
         "not up to date: run `pgflow migrate`".to_owned()

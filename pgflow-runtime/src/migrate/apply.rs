@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection, PgPool};
 
 use super::{
     error::MigrateError,
-    functions, history, lock, pgmq, plan, privilege,
+    functions, history, lock, pgmq, plan, privilege, public_rights,
     report::{AppliedMigration, MigrateReport},
     session,
     source::{Source, digest},
@@ -50,6 +50,10 @@ async fn migrate(
         privilege::require_create(transaction, "pgflow").await?;
     }
     let (pgmq, installed_pgmq) = pgmq::ensure(transaction, pool).await?;
+    let grants = pgmq::missing_grants(transaction).await?;
+    if !grants.is_empty() {
+        return Err(MigrateError::PgmqNotPermitted { grants });
+    }
     if !history.exists {
         sqlx::raw_sql(BOOKKEEPING)
             .execute(&mut *transaction)
@@ -63,9 +67,11 @@ async fn migrate(
         migrations: Vec::new(),
         functions: Vec::new(),
         dropped_functions: Vec::new(),
+        warnings: pgmq::warnings(&pgmq),
         pgmq,
         installed_pgmq,
         protocol_version: None,
+        closed: Vec::new(),
     };
     for migration in pending {
         apply(transaction, migration).await?;
@@ -81,6 +87,8 @@ async fn migrate(
         report.dropped_functions = changes.dropped;
         report.protocol_version = set_protocol_version(transaction).await?;
     }
+    // Each time: a restored dump without rights, or a careless grant, opens what was closed.
+    report.closed = public_rights::close(transaction).await?;
     Ok(report)
 }
 

@@ -4,6 +4,7 @@ use std::error::Error;
 
 use sqlx::PgPool;
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, error, info};
 use uuid::Uuid;
 
@@ -132,7 +133,7 @@ impl Group {
             let _ = serving.join().await;
             return Err(error);
         }
-        coverage::check(pool, &targets).await;
+        serving.coverage = Some(coverage::check_later(pool, targets));
         Ok(serving)
     }
 
@@ -185,6 +186,7 @@ struct Serving {
     workers: JoinSet<Result<(), WorkerError>>,
     worker_ids: Vec<Uuid>,
     stop: Stop,
+    coverage: Option<AbortOnDropHandle<()>>,
 }
 
 impl Serving {
@@ -193,6 +195,7 @@ impl Serving {
             workers: JoinSet::new(),
             worker_ids: Vec::new(),
             stop,
+            coverage: None,
         }
     }
 

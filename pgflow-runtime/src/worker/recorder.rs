@@ -205,6 +205,10 @@ fn unstorable(error: CallError) -> Failure {
 fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
     let (error, max_attempts) = (&failure.message, finished.max_attempts);
     match aftermath {
+        // The handler has chosen when: it was refused for now, as by a rate limit.
+        Aftermath::Retried(retry_delay) if failure.retry_delay.is_some() => {
+            info!(%error, max_attempts, ?retry_delay, "attempt put off by its handler, another one follows");
+        }
         Aftermath::Retried(retry_delay) => {
             warn!(%error, max_attempts, ?retry_delay, "attempt failed, another one follows");
         }

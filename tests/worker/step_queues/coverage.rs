@@ -4,7 +4,8 @@ use pgflow::prelude::*;
 
 use super::step_worker;
 use crate::support::TestDb;
-use crate::worker::capture::capture;
+use crate::support::wait::until;
+use crate::worker::capture::{Capture, capture};
 
 struct Ingest;
 
@@ -28,43 +29,51 @@ impl Ingest {
 
 const WARNING: &str = "no worker serves these steps";
 
+/// Waits for the warning, which comes some seconds after the start.
+async fn warning(logged: &Capture) -> String {
+    until("the warning", async || !logged.lines(WARNING).is_empty()).await;
+    logged.line(WARNING)
+}
+
 #[tokio::test]
-async fn the_first_worker_names_the_steps_without_one_and_the_last_has_none_to_name() {
+async fn steps_that_are_served_within_a_moment_are_not_missed() {
     let database = TestDb::new().await;
+    let logged = capture();
     let mut workers = Vec::new();
-    for (step, missing) in [
-        (Step::Embed, Some("fetch, storeIt")),
-        (Step::Fetch, Some("storeIt")),
-        (Step::Store, None),
-    ] {
-        let logged = capture();
+    // As processes of one deployment start: each of them alone would miss the others.
+    for step in [Step::Embed, Step::Fetch] {
         let worker = step_worker::<Ingest>(step, ()).start(&database.pool).await;
         workers.push(worker.unwrap());
-        let Some(missing) = missing else {
-            assert_eq!(logged.lines(WARNING), [""; 0]);
-            continue;
-        };
-        let line = logged.line(WARNING);
+    }
+    until("both warnings", async || logged.lines(WARNING).len() == 2).await;
+    for line in logged.lines(WARNING) {
         assert!(line.contains("WARN"), "{line}");
         assert!(line.contains("flow=\"ingest\""), "{line}");
-        assert!(line.contains(&format!("steps=\"{missing}\"")), "{line}");
+        assert!(line.contains("steps=\"storeIt\""), "{line}");
     }
-    // A worker that has stopped, is deprecated or is dead serves nothing.
-    let again = async |expected: &str| {
-        let logged = capture();
-        let worker = step_worker::<Ingest>(Step::Embed, ())
-            .start(&database.pool)
-            .await;
-        worker.unwrap().stop().await.unwrap();
-        let line = logged.line(WARNING);
-        assert!(line.contains(&format!("steps=\"{expected}\"")), "{line}");
-    };
-    workers.remove(1).stop().await.unwrap();
-    again("fetch").await;
-    let rest = "update pgflow.workers set last_heartbeat_at = now() - interval '7 seconds' where step_slug = 'storeIt'";
-    crate::worker::run_sql(&database.pool, rest).await;
-    again("fetch, storeIt").await;
     for worker in workers {
+        worker.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_has_stopped_or_is_lost_serves_nothing() {
+    let database = TestDb::new().await;
+    let fetch = step_worker::<Ingest>(Step::Fetch, ()).start(&database.pool).await;
+    fetch.unwrap().stop().await.unwrap();
+    let store = step_worker::<Ingest>(Step::Store, ()).start(&database.pool).await;
+    let lost = "update pgflow.workers set last_heartbeat_at = now() - interval '7 seconds' where step_slug = 'storeIt'";
+    let store = store.unwrap();
+    let logged = capture();
+    let embed = step_worker::<Ingest>(Step::Embed, ()).start(&database.pool).await;
+    until("the worker is lost when it is looked for", async || {
+        crate::worker::run_sql(&database.pool, lost).await;
+        !logged.lines(WARNING).is_empty()
+    })
+    .await;
+    let line = warning(&logged).await;
+    assert!(line.contains("steps=\"fetch, storeIt\""), "{line}");
+    for worker in [store, embed.unwrap()] {
         worker.stop().await.unwrap();
     }
 }

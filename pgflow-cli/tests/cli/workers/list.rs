@@ -61,18 +61,40 @@ fn functions_and_their_workers_are_listed_with_their_states() {
         seen,
         [
             ["000000000005", "steps__a", "draining", "0"],
-            ["000000000003", "sums", "lost", "0"],
             ["000000000002", "sums", "draining", "0"],
             ["000000000001", "sums", "running", "1"],
         ]
     );
     assert_eq!(workers[1][8..], ["fenced:", "release", "42"]);
-    assert_eq!(workers[3][6..], ["0s", "ago", "too", "old"]);
-    assert!(workers[2][6].starts_with("1m0"), "{text}");
+    assert_eq!(workers[2][6..], ["0s", "ago", "too", "old"]);
+    assert!(
+        text.ends_with("\n\n1 lost worker not shown: --all\n"),
+        "{text}"
+    );
 
     let all = database.pgflow(&["workers", "list", "--all"]).done();
-    assert_eq!(all.lines().count(), text.lines().count() + 1);
+    assert_eq!(all.lines().count(), text.lines().count());
+    let rows = cells(&all);
+    let lost = rows.iter().find(|row| row.get(2) == Some(&"lost")).unwrap();
+    assert_eq!(lost[0], "000000000003");
+    assert!(lost[6].starts_with("1m0"), "{all}");
     assert!(all.contains("stopped"), "{all}");
+}
+
+#[test]
+fn a_lost_worker_is_listed_while_its_tasks_have_not_come_back() {
+    let database = Database::with_two_flows();
+    let id = database.register(1, "sums", "sums", None);
+    database.claims(&id);
+    database.loses(&id);
+    let text = database.pgflow(&["workers", "list"]).done();
+    assert!(text.contains("000000000001  sums      lost   1"), "{text}");
+    database.completes_all();
+    let text = database.pgflow(&["workers", "list"]).done();
+    assert!(
+        text.ends_with("\n\nno workers\n\n1 lost worker not shown: --all\n"),
+        "{text}"
+    );
 }
 
 #[test]

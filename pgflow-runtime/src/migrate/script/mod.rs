@@ -8,6 +8,7 @@ use super::{
     apply::BOOKKEEPING,
     lock,
     pgmq::REQUIRED,
+    public_rights,
     session::{OLDEST_SERVER, SETTINGS, TABLE_LOCK_WAIT},
     source::{Source, digest},
 };
@@ -125,6 +126,7 @@ fn functions_section(functions: &[Function]) -> String {
         &[
             ("live_functions", LIVE_FUNCTIONS),
             ("functions", &format!("{{{}}}", known.join(", "))),
+            ("public_rights", public_rights::QUERY.trim_end()),
             ("protocol", &PROTOCOL_VERSION.to_string()),
         ],
     ));
