@@ -1,7 +1,7 @@
 -- Lists the messages, of one queue or of all queues of flows, that no worker can take: one of them stops each worker that reads it. `has_task` says
 -- whether a task has the message, so that it must not simply be archived. The classes are those of claim_tasks, for the worker that the queue is for.
 -- Locks: none. Callers: operators, archive_unsupported_messages.
-create or replace function pgflow.unsupported_messages(queue_name text default null) returns table (
+create or replace function pgflow.unsupported_messages(in_queue text default null) returns table (
     queue_name text, message_id bigint, enqueued_at timestamptz, visible_at timestamptz, read_count int, has_task boolean, reason text, body jsonb
 )
 language plpgsql stable
@@ -14,7 +14,7 @@ begin
     for v_route in
         select distinct on (q.queue_name) q.queue_name, q.flow_slug, q.step_slug
         from pgflow.flow_queues q
-        where unsupported_messages.queue_name is null or q.queue_name = lower(unsupported_messages.queue_name collate "C")
+        where unsupported_messages.in_queue is null or q.queue_name = lower(unsupported_messages.in_queue collate "C")
         order by q.queue_name, q.step_index
     loop
         -- Dropped by somebody.

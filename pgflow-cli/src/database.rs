@@ -133,7 +133,10 @@ mod tests {
             "postgres+ssl://a:hunter2@b/c",
         ] {
             let problem = problem(url);
-            assert!(problem.contains("expected postgres:// or postgresql://"), "{problem}");
+            assert!(
+                problem.contains("expected postgres:// or postgresql://"),
+                "{problem}"
+            );
             assert!(!problem.contains("hunter2"), "{problem}");
         }
     }

@@ -8,6 +8,7 @@ mod database;
 mod exit;
 mod failure;
 mod output;
+mod patience;
 mod run_id;
 mod stop;
 mod table;
@@ -60,7 +61,8 @@ fn refused(error: &clap::Error) -> ExitCode {
         error.exit();
     }
     // It quotes the arguments, of which one could drive the terminal.
-    let text = error.render().to_string();
-    output::say(text.trim_end().lines().collect::<output::Text>());
+    let mut text = output::Text::new();
+    text.field("", error.render().to_string().trim_end());
+    output::say(text);
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::Exit::Usage as u8))
 }

@@ -29,6 +29,8 @@ impl Text {
     /// Adds a label and a value. Further lines of the value are indented below the first one, so
     /// that none of them looks like a line of its own.
     pub(crate) fn field(&mut self, label: &str, value: &str) {
+        // Harmless, and common in logs.
+        let value = &value.replace('\t', "    ");
         // An empty value has no first line.
         let mut lines = value.lines().chain(value.is_empty().then_some(""));
         self.line(format!("{label}{}", lines.next().unwrap_or_default()));
@@ -109,7 +111,10 @@ mod tests {
     #[test]
     fn a_line_stays_one_line_whatever_stands_in_it() {
         let text = Text::from("a\nb\r\u{1b}[2J\u{202e}c\u{9b}1m\u{2028}d\te");
-        assert_eq!(text.joined(), r"a\nb\r\u{1b}[2J\u{202e}c\u{9b}1m\u{2028}d\te");
+        assert_eq!(
+            text.joined(),
+            r"a\nb\r\u{1b}[2J\u{202e}c\u{9b}1m\u{2028}d\te"
+        );
     }
 
     #[test]

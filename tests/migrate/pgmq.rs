@@ -91,8 +91,14 @@ async fn rights_that_an_administrator_did_not_grant_are_named_and_their_grants_a
         panic!("{refused:?}")
     };
     assert_eq!(grants[0], format!("grant usage on schema pgmq to {role}"));
-    assert!(refused.to_string().contains(&grants.join("; ")), "{refused}");
-    assert_eq!(&migrate::status(&pool).await.unwrap().missing_grants, grants);
+    assert!(
+        refused.to_string().contains(&grants.join("; ")),
+        "{refused}"
+    );
+    assert_eq!(
+        &migrate::status(&pool).await.unwrap().missing_grants,
+        grants
+    );
     database.run(grants.join("; ")).await;
     migrate::migrate(&pool).await.unwrap();
     let status = migrate::status(&pool).await.unwrap();
@@ -117,7 +123,10 @@ async fn a_right_that_is_taken_later_is_shown_whoever_asks() {
         .await;
     migrate::migrate(&pool).await.unwrap();
     for (revoked, grant) in [
-        ("delete on pgmq.meta", "grant select, insert, update, delete on table pgmq.meta to"),
+        (
+            "delete on pgmq.meta",
+            "grant select, insert, update, delete on table pgmq.meta to",
+        ),
         ("create on schema pgmq", "grant create on schema pgmq to"),
     ] {
         database.run(format!("revoke {revoked} from {role}")).await;
@@ -148,12 +157,22 @@ async fn an_extension_whose_queues_no_dump_has_is_warned_about() {
     let warning = "pg_dump leaves out all queues with extension pgmq 1.5.1";
     assert!(report.to_string().contains(warning), "{report}");
     let status = migrate::status(&database.pool).await.unwrap();
-    assert!(status.warnings[0].contains(warning), "{:?}", status.warnings);
+    assert!(
+        status.warnings[0].contains(warning),
+        "{:?}",
+        status.warnings
+    );
     assert!(status.is_current());
     database
         .run("update pg_catalog.pg_extension set extversion = '1.6.0' where extname = 'pgmq'")
         .await;
-    assert!(migrate::status(&database.pool).await.unwrap().warnings.is_empty());
+    assert!(
+        migrate::status(&database.pool)
+            .await
+            .unwrap()
+            .warnings
+            .is_empty()
+    );
     database
         .run("delete from pg_catalog.pg_extension where extname = 'pgmq'")
         .await;

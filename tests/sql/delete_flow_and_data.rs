@@ -215,14 +215,30 @@ async fn worker_functions_of_the_flow_go_with_it_unless_they_live_or_serve_anoth
     for flow in ["orders", "other"] {
         define(&db.pool, flow, &[step("a")]).await;
     }
-    for (function, flow) in [("orders", "orders"), ("moved", "orders"), ("moved", "other"), ("alive", "orders")] {
+    for (function, flow) in [
+        ("orders", "orders"),
+        ("moved", "orders"),
+        ("moved", "other"),
+        ("alive", "orders"),
+    ] {
         let worker = worker_of(&db.pool, function, flow).await;
-        let started = if flow == "other" { "now()" } else { "now() - interval '1 hour'" };
-        let heartbeat = if function == "alive" { "now() + interval '1 hour'" } else { "now() - interval '1 hour'" };
+        let started = if flow == "other" {
+            "now()"
+        } else {
+            "now() - interval '1 hour'"
+        };
+        let heartbeat = if function == "alive" {
+            "now() + interval '1 hour'"
+        } else {
+            "now() - interval '1 hour'"
+        };
         let aged = format!(
             "update pgflow.workers set started_at = {started}, last_heartbeat_at = {heartbeat} where worker_id = '{worker}'"
         );
-        sqlx::query(sqlx::AssertSqlSafe(aged)).execute(&db.pool).await.unwrap();
+        sqlx::query(sqlx::AssertSqlSafe(aged))
+            .execute(&db.pool)
+            .await
+            .unwrap();
     }
     disable(&db.pool, "orders", Some("retired")).await;
     try_delete(&db.pool, "orders").await.unwrap();

@@ -2,6 +2,7 @@
 
 mod add_step;
 mod any_flow;
+mod archive_unsupported_messages;
 mod changed_by_hand;
 mod claim_tasks;
 mod clock;
@@ -46,6 +47,7 @@ mod run_completion;
 mod set_environment;
 mod set_vt_batch;
 mod set_worker_function_url;
+mod setup_ensure_workers_cron;
 mod setup_requeue_stalled_tasks_cron;
 mod skip_steps;
 mod skips;

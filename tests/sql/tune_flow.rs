@@ -48,8 +48,15 @@ async fn what_is_given_is_set_and_the_rest_stays() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[step("one")]).await;
     tune(&db.pool, "'orders', max_attempts => 7").await.unwrap();
-    tune(&db.pool, "'orders', 'one', base_delay => 0, start_delay => 9").await.unwrap();
-    tune(&db.pool, "'orders', 'one', timeout => 90").await.unwrap();
+    tune(
+        &db.pool,
+        "'orders', 'one', base_delay => 0, start_delay => 9",
+    )
+    .await
+    .unwrap();
+    tune(&db.pool, "'orders', 'one', timeout => 90")
+        .await
+        .unwrap();
     let expected = json!({"flow": [7, 5, 60], "step": [null, 0, 90, 9]});
     assert_eq!(options(&db.pool).await, expected);
 }
@@ -68,7 +75,11 @@ async fn what_can_not_be_set_is_refused_and_nothing_changes() {
         ("'orders', 'one', max_attempts => 0", "PF004"),
         ("'orders', 'one', base_delay => -1", "PF004"),
     ] {
-        assert_eq!(tune(&db.pool, arguments).await, Err(code.to_owned()), "{arguments}");
+        assert_eq!(
+            tune(&db.pool, arguments).await,
+            Err(code.to_owned()),
+            "{arguments}"
+        );
     }
     assert_eq!(options(&db.pool).await, before);
 }
@@ -93,7 +104,10 @@ async fn options_that_differ_are_news_once_for_each_change() {
 async fn the_updates_that_are_named_make_database_and_code_equal() {
     let db = TestDb::new().await;
     compile(&db.pool, json!({}), json!({})).await;
-    let (flow, step) = (json!({"timeout": 30, "maxAttempts": 1}), json!({"baseDelay": 2, "startDelay": 4}));
+    let (flow, step) = (
+        json!({"timeout": 30, "maxAttempts": 1}),
+        json!({"baseDelay": 2, "startDelay": 4}),
+    );
     let answer = compile(&db.pool, flow.clone(), step.clone()).await;
     let updates = answer["option_updates"].as_array().unwrap();
     assert_eq!(
@@ -103,18 +117,30 @@ async fn the_updates_that_are_named_make_database_and_code_equal() {
     assert_eq!(updates.len(), 2);
     for update in updates {
         let update = update.as_str().unwrap().to_owned();
-        sqlx::query(AssertSqlSafe(update)).execute(&db.pool).await.unwrap();
+        sqlx::query(AssertSqlSafe(update))
+            .execute(&db.pool)
+            .await
+            .unwrap();
     }
-    assert_eq!(compile(&db.pool, flow, step).await["options_differ"], json!([]));
+    assert_eq!(
+        compile(&db.pool, flow, step).await["options_differ"],
+        json!([])
+    );
 }
 
 #[tokio::test]
 async fn a_local_database_follows_the_code_also_back_to_the_defaults() {
     let db = TestDb::new().await;
     compile(&db.pool, json!({"timeout": 30}), json!({"maxAttempts": 9})).await;
-    sqlx::query("select pgflow.set_environment('local')").execute(&db.pool).await.unwrap();
+    sqlx::query("select pgflow.set_environment('local')")
+        .execute(&db.pool)
+        .await
+        .unwrap();
     let answer = compile(&db.pool, json!({"baseDelay": 1}), json!({"startDelay": 2})).await;
-    assert_eq!((&answer["status"], &answer["options_followed"]), (&json!("verified"), &json!(true)));
+    assert_eq!(
+        (&answer["status"], &answer["options_followed"]),
+        (&json!("verified"), &json!(true))
+    );
     assert_eq!(answer["options_differ"], json!([]));
     let expected = json!({"flow": [3, 1, 60], "step": [null, null, null, 2]});
     assert_eq!(options(&db.pool).await, expected);

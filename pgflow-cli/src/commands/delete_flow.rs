@@ -11,7 +11,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output::{self, Text},
-    unknown,
+    patience, unknown,
     words::{count, counts},
 };
 
@@ -46,7 +46,9 @@ impl DeleteFlow {
         let mut transaction = database
             .begin_with("begin transaction isolation level read committed")
             .await?;
-        let removed = maintenance::delete_flow(&mut *transaction, &self.slug).await?;
+        let deletion = maintenance::delete_flow(&mut *transaction, &self.slug);
+        let what = format!("deleting flow {}", self.slug);
+        let removed = patience::reporting(&what, output.json, deletion).await?;
         transaction.commit().await?;
         if output.json {
             output::print_json(&json!({
@@ -114,7 +116,11 @@ fn done(contents: &FlowContents, removed: u64) -> Result<String, Failure> {
         write!(text, " and queue{plural} {}", contents.queues.join(", "))?;
     }
     if !contents.functions.is_empty() {
-        let plural = if contents.functions.len() == 1 { "" } else { "s" };
+        let plural = if contents.functions.len() == 1 {
+            ""
+        } else {
+            "s"
+        };
         write!(
             text,
             "; worker function{plural} {} went with it",

@@ -100,7 +100,9 @@ fn describe_unsupported(messages: &[UnsupportedMessage], with_body: bool) -> Tex
     let mut text = table::text(&rows);
     text.blank();
     if messages.iter().any(|message| !message.has_task) {
-        text.line("to archive those without a task: pgflow workers enable NAME --archive-unsupported");
+        text.line(
+            "to archive those without a task: pgflow workers enable NAME --archive-unsupported",
+        );
     }
     if messages.iter().any(|message| message.has_task) {
         text.line("those of tasks need the build, or the routing, that they were made for");

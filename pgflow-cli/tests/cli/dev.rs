@@ -106,18 +106,26 @@ fn dev_keeps_its_data_in_the_directory_that_it_is_given() {
 #[test]
 fn dev_ends_with_an_error_when_its_postgres_has_ended() {
     let dev = start(&[]);
-    let stopped = "copy (select 1) to program 'kill -INT $(head -1 postmaster.pid)'";
-    dev.database.execute(stopped);
+    let pid = "select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)";
+    let pid = dev.database.text(pid);
+    let killed = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(killed.success());
     let ended = dev.child.wait_with_output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("error: the private Postgres ended with exit status 0"), "{said}");
+    assert!(
+        said.contains("error: the private Postgres ended with exit status 0"),
+        "{said}"
+    );
     assert!(said.contains("\n       "), "the log is indented: {said}");
 }
 
 #[test]
 fn dev_uses_no_link_and_leaves_what_it_leads_to_alone() {
-    let home = tempfile::Builder::new().permissions(permissions()).tempdir().unwrap();
+    let home = tempfile::Builder::new()
+        .permissions(permissions())
+        .tempdir()
+        .unwrap();
     let precious = home.path().join("precious");
     std::fs::write(&precious, "precious").unwrap();
     let data = home.path().join("data");
@@ -129,7 +137,9 @@ fn dev_uses_no_link_and_leaves_what_it_leads_to_alone() {
     assert!(error.contains("it is a link to"), "{error}");
     assert!(!target.exists());
     for name in ["owner.lock", "server.log"] {
-        std::fs::remove_file(&data).or_else(|_| std::fs::remove_dir_all(&data)).unwrap();
+        std::fs::remove_file(&data)
+            .or_else(|_| std::fs::remove_dir_all(&data))
+            .unwrap();
         std::fs::create_dir(&data).unwrap();
         if name == "server.log" {
             std::fs::write(data.join("owner.lock"), "").unwrap();

@@ -112,7 +112,9 @@ fn a_stray_message_is_shown_and_cleared_by_one_command() {
     assert!(row.starts_with("sums   1        none  0"), "{shown}");
     assert!(row.ends_with("no task has this message"), "{shown}");
     assert!(!shown.contains("secret"), "{shown}");
-    let body = database.pgflow(&["queues", "--inspect", "sums", "--body"]).done();
+    let body = database
+        .pgflow(&["queues", "--inspect", "sums", "--body"])
+        .done();
     assert!(body.contains("{\"hello\":\"secret\"}"), "{body}");
     let as_json = json(&database.pgflow(&["queues", "--inspect", "--json"]).done());
     assert_eq!(as_json[0].get("body"), None);
@@ -131,7 +133,12 @@ fn a_stray_message_is_shown_and_cleared_by_one_command() {
         lines.next(),
         Some("archived message 1 of queue sums: no task has this message")
     );
-    assert!(lines.next().unwrap().starts_with("sums is enabled; it was disabled since"));
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("sums is enabled; it was disabled since")
+    );
     assert_eq!(
         database.number("select count(*) from pgflow.worker_functions where enabled"),
         1
@@ -151,7 +158,10 @@ fn a_message_of_a_task_is_not_archived_and_nothing_is_enabled() {
     let error = database
         .pgflow(&["workers", "enable", "sums", "--archive-unsupported"])
         .failed(1);
-    assert!(error.contains("message 1 of queue \"sums\" can't be archived"), "{error}");
+    assert!(
+        error.contains("message 1 of queue \"sums\" can't be archived"),
+        "{error}"
+    );
     assert_eq!(database.number("select count(*) from pgmq.q_sums"), 2);
     assert_eq!(
         database.number("select count(*) from pgflow.worker_functions where enabled"),

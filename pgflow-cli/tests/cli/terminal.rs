@@ -29,7 +29,10 @@ fn assert_harmless(text: &str) {
         let is_bidi = "\u{202e}\u{2066}\u{2028}\u{200f}\u{61c}".contains(character);
         assert!(!character.is_control() && !is_bidi, "{text:?}");
     }
-    assert!(!text.lines().any(|line| line.starts_with("forged")), "{text}");
+    assert!(
+        !text.lines().any(|line| line.starts_with("forged")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -100,7 +103,10 @@ fn an_error_of_postgres_ends_with_no_line_of_its_source() {
     let database = Database::migrated();
     database.execute("create or replace function pgflow.explain_step(run_id uuid, step_slug text) returns jsonb language plpgsql as $$ begin raise exception 'no such luck' using hint = 'Try again.'; end $$");
     let error = database.pgflow(&["why", ID, "one"]).failed(1);
-    assert!(error.contains("no such luck\n  hint: Try again.\n"), "{error}");
+    assert!(
+        error.contains("no such luck\n  hint: Try again.\n"),
+        "{error}"
+    );
     assert!(!error.contains("at line"), "{error}");
     let error = database.pgflow(&["why", ID, "one", "--json"]).failed(1);
     assert!(!error.contains("at line"), "{error}");
@@ -113,6 +119,9 @@ fn other_databases_and_several_hosts_are_refused_before_they_are_dialled() {
         ("postgres://u:hunter2@one,two/db", "names several hosts"),
     ] {
         let error = pgflow(&["runs", "--database-url", url]).failed(2);
-        assert!(error.contains(problem) && !error.contains("hunter2"), "{error}");
+        assert!(
+            error.contains(problem) && !error.contains("hunter2"),
+            "{error}"
+        );
     }
 }

@@ -6,7 +6,16 @@ use crate::support::{Database, json};
 fn options_are_set_and_shown_as_they_apply() {
     let database = Database::with_flow();
     let text = database
-        .pgflow(&["tune", "sums", "--max-attempts", "7", "--base-delay", "0s", "--timeout", "1h30m"])
+        .pgflow(&[
+            "tune",
+            "sums",
+            "--max-attempts",
+            "7",
+            "--base-delay",
+            "0s",
+            "--timeout",
+            "1h30m",
+        ])
         .done();
     assert_eq!(
         text,
@@ -19,7 +28,19 @@ fn options_are_set_and_shown_as_they_apply() {
         text,
         "step doubled of flow sums: 7 attempts, base delay 0s, timeout 2m, for attempts that start from now on\n"
     );
-    let answer = json(&database.pgflow(&["tune", "sums", "--step", "doubled", "--start-delay", "5s", "--json"]).done());
+    let answer = json(
+        &database
+            .pgflow(&[
+                "tune",
+                "sums",
+                "--step",
+                "doubled",
+                "--start-delay",
+                "5s",
+                "--json",
+            ])
+            .done(),
+    );
     assert_eq!(answer["effective_options"]["start_delay"], 5);
 }
 
@@ -34,9 +55,15 @@ fn what_can_not_be_set_is_refused() {
         (&["sums", "--start-delay", "5s"], 2, "--step"),
         (&["sums", "--timeout", "0s"], 1, "must be at least 1"),
         (&["sum", "--timeout", "1s"], 3, "did you mean \"sums\"?"),
-        (&["sums", "--step", "other", "--timeout", "1s"], 3, "Its steps: numbers, doubled"),
+        (
+            &["sums", "--step", "other", "--timeout", "1s"],
+            3,
+            "Its steps: numbers, doubled",
+        ),
     ] {
-        let error = database.pgflow(&[&["tune"], arguments].concat()).failed(code);
+        let error = database
+            .pgflow(&[&["tune"], arguments].concat())
+            .failed(code);
         assert!(error.contains(problem), "{arguments:?}: {error}");
     }
 }

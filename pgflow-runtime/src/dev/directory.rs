@@ -48,8 +48,12 @@ impl Directory {
             source,
         };
         let path = std::path::absolute(path).map_err(|source| failed(path, source))?;
-        let root = fs::open("/", WALK | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|source| failed(Path::new("/"), source.into()))?;
+        let root = fs::open(
+            "/",
+            WALK | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(|source| failed(Path::new("/"), source.into()))?;
         let mut walked = vec![Self {
             descriptor: root,
             path: PathBuf::from("/"),
@@ -90,7 +94,13 @@ impl Directory {
                     path: at,
                 });
             }
-            check_link(&at, &stat, &here.stat_itself().map_err(|source| failed(&at, source.into()))?)?;
+            check_link(
+                &at,
+                &stat,
+                &here
+                    .stat_itself()
+                    .map_err(|source| failed(&at, source.into()))?,
+            )?;
             links += 1;
             if links > LINKS {
                 return Err(failed(&at, Errno::LOOP.into()));
@@ -103,7 +113,10 @@ impl Directory {
             }
         }
         let end = walked.len() - 1;
-        walked.swap_remove(end).readable().map_err(|source| failed(&path, source.into()))
+        walked
+            .swap_remove(end)
+            .readable()
+            .map_err(|source| failed(&path, source.into()))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -187,7 +200,13 @@ impl Directory {
                 Ok(file.into())
             }
             Err(Errno::EXIST) => {
-                self.check_file(name, &self.stat(OsStr::new(name)).map_err(|source| failed(source.into()))?, owner)?;
+                self.check_file(
+                    name,
+                    &self
+                        .stat(OsStr::new(name))
+                        .map_err(|source| failed(source.into()))?,
+                    owner,
+                )?;
                 // Without waiting, should it have become a pipe meanwhile.
                 let file = fs::openat(&self.descriptor, name, flags | OFlags::NONBLOCK, mode)
                     .map_err(|source| failed(source.into()))?;
@@ -354,7 +373,11 @@ mod tests {
         let real = root.path().canonicalize().unwrap().join("real");
         files::create_dir(&real).unwrap();
         let link = root.path().join("link");
-        symlink("../".to_owned() + root.path().file_name().unwrap().to_str().unwrap() + "/real", &link).unwrap();
+        symlink(
+            "../".to_owned() + root.path().file_name().unwrap().to_str().unwrap() + "/real",
+            &link,
+        )
+        .unwrap();
         let opened = Directory::open(&link.join("data"), true).unwrap();
         assert_eq!(opened.path(), real.join("data"));
         if own().0 != 0 {
@@ -381,7 +404,9 @@ mod tests {
         symlink(&precious, at("link")).unwrap();
         symlink(root.path().join("absent"), at("dangling")).unwrap();
         files::hard_link(&precious, at("hard")).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status();
+        let made = std::process::Command::new("mkfifo")
+            .arg(at("pipe"))
+            .status();
         assert!(made.unwrap().success());
         files::create_dir(at("folder")).unwrap();
         for (name, problem) in [
@@ -413,7 +438,10 @@ mod tests {
         assert_eq!(root.path().join("of_root").metadata().unwrap().uid(), 0);
         drop(home.open_file("new", (4711, 4712)).unwrap());
         let new = root.path().join("new").metadata().unwrap();
-        assert_eq!((new.uid(), new.gid(), new.permissions().mode() & 0o777), (4711, 4712, 0o600));
+        assert_eq!(
+            (new.uid(), new.gid(), new.permissions().mode() & 0o777),
+            (4711, 4712, 0o600)
+        );
         home.open_file("new", (4711, 4712)).unwrap();
     }
 

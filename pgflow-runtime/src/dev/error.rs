@@ -114,6 +114,16 @@ pub enum DevError {
         uid: u32,
     },
 
+    /// The limit of open files is too low for a server.
+    #[error(
+        "a process may open {limit} files here, which is too few for Postgres; expected some hundreds; \
+         raise the limit (`ulimit -n 1024`), or set DATABASE_URL to a running server"
+    )]
+    TooFewFiles {
+        /// The limit of this process, which the server inherits.
+        limit: u64,
+    },
+
     /// The private server ended although nobody has stopped it.
     #[error(
         "the private Postgres ended {status} while it was in use; expected it to run until it is stopped; \

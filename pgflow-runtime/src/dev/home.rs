@@ -151,7 +151,9 @@ impl Home {
             source,
         };
         let data = self.directory.subdirectory(DATA).map_err(failed)?;
-        let Some(text) = data.map_or(Ok(None), |data| data.read("PG_VERSION")).map_err(failed)?
+        let Some(text) = data
+            .map_or(Ok(None), |data| data.read("PG_VERSION"))
+            .map_err(failed)?
         else {
             return Ok(None);
         };
@@ -284,8 +286,9 @@ fn short_directory(user: Option<&ServerUser>) -> Result<ShortDirectory, DevError
 }
 
 fn directory_in(parent: &Path, user: Option<&ServerUser>) -> Result<ShortDirectory, DevError> {
-    let parent = Directory::open(parent, false)
-        .or_else(|error| resolved(parent).map_or(Err(error), |path| Directory::open(&path, false)))?;
+    let parent = Directory::open(parent, false).or_else(|error| {
+        resolved(parent).map_or(Err(error), |path| Directory::open(&path, false))
+    })?;
     let failed = |source| DevError::Io {
         what: format!("creating a directory in `{}`", parent.path().display()),
         expected: "a directory that we may write to",
@@ -304,7 +307,9 @@ fn directory_in(parent: &Path, user: Option<&ServerUser>) -> Result<ShortDirecto
     };
     let directory = Directory::open(removed.path(), false)?;
     // Where others may rename it, another one may have taken its place.
-    if directory.owner().map_err(failed)?.0 != own_ids().0 || !directory.is_empty().map_err(failed)? {
+    if directory.owner().map_err(failed)?.0 != own_ids().0
+        || !directory.is_empty().map_err(failed)?
+    {
         return Err(DevError::Unsafe {
             path: directory.path().to_owned(),
             problem: "somebody else has put it there".to_owned(),
@@ -368,11 +373,17 @@ mod tests {
             let path = root.path().join("kept");
             fs::create_dir(&path).unwrap();
             // As an earlier database left it.
-            Home::kept(&path).unwrap().claim("postgres://earlier").unwrap();
+            Home::kept(&path)
+                .unwrap()
+                .claim("postgres://earlier")
+                .unwrap();
             fs::remove_file(path.join(name)).unwrap();
             std::os::unix::fs::symlink(&precious, path.join(name)).unwrap();
             let before = precious.metadata().unwrap();
-            let error = Home::kept(&path).unwrap().claim("postgres://x").unwrap_err();
+            let error = Home::kept(&path)
+                .unwrap()
+                .claim("postgres://x")
+                .unwrap_err();
             assert!(error.to_string().contains("it is a link"), "{error}");
             let after = precious.metadata().unwrap();
             assert_eq!((before.uid(), before.mode()), (after.uid(), after.mode()));

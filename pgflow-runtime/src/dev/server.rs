@@ -129,6 +129,11 @@ impl Server {
         if log.contains("could not look up effective user ID") {
             return DevError::NamelessUser { uid };
         }
+        if log.contains("Too many open files") || log.contains("insufficient file descriptors") {
+            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+            let limit = limit.current.unwrap_or(u64::MAX);
+            return DevError::TooFewFiles { limit };
+        }
         DevError::NotStarted {
             problem,
             waited: START.as_secs(),

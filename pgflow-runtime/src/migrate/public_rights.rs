@@ -34,7 +34,11 @@ pub(super) async fn list(connection: &mut PgConnection) -> Result<Vec<String>, M
 /// is: `status` shows it.
 pub(super) async fn close(connection: &mut PgConnection) -> Result<Vec<String>, MigrateError> {
     let mut closed = Vec::new();
-    for open in read(connection).await?.into_iter().filter(|open| open.is_own) {
+    for open in read(connection)
+        .await?
+        .into_iter()
+        .filter(|open| open.is_own)
+    {
         // The server's own spelling, quoted where it has to be. On a function, a grant to everybody
         // is the default: it needs an explicit end.
         let revoke = format!("revoke all on {} from public", open.object);

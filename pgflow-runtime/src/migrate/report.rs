@@ -86,7 +86,11 @@ impl fmt::Display for MigrateReport {
             writeln!(f, "set the protocol version to {version}")?;
         }
         for object in &self.closed {
-            writeln!(f, "revoked the rights of everybody on {}", printable(object))?;
+            writeln!(
+                f,
+                "revoked the rights of everybody on {}",
+                printable(object)
+            )?;
         }
         write!(f, "now at migration {}", self.to_version)
     }

@@ -187,7 +187,7 @@ pub(crate) async fn unsupported_messages(
     Ok(sqlx::query_as(
         "select queue_name, message_id, enqueued_at, visible_at, read_count, has_task, reason, \
              case when $2 then body end as body \
-         from pgflow.unsupported_messages(queue_name => $1)",
+         from pgflow.unsupported_messages(in_queue => $1)",
     )
     .bind(queue_name)
     .bind(with_body)

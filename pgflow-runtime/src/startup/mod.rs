@@ -231,7 +231,10 @@ fn report_options(flow: &str, compilation: &Compilation) {
             "options differ from those in the database, which apply; to change them there, run the update or `pgflow tune`"
         );
     } else {
-        debug!(flow, differences, "options still differ from those in the database");
+        debug!(
+            flow,
+            differences, "options still differ from those in the database"
+        );
     }
 }
 

@@ -10,7 +10,7 @@ use tracing::{Instrument, warn};
 use crate::{sql::coverage::uncovered_steps, startup::Target};
 
 /// How long the other workers of a deployment may take to start before they are missed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Checks in the background, after a moment in which other processes start; dropping the handle
 /// ends it.

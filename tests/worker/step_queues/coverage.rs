@@ -1,10 +1,12 @@
 //! The warning of steps that nobody serves, and what else step workers log.
 
+use std::time::Duration;
+
 use pgflow::prelude::*;
 
 use super::step_worker;
 use crate::support::TestDb;
-use crate::support::wait::until;
+use crate::support::eventually;
 use crate::worker::capture::{Capture, capture};
 
 struct Ingest;
@@ -29,10 +31,13 @@ impl Ingest {
 
 const WARNING: &str = "no worker serves these steps";
 
-/// Waits for the warning, which comes some seconds after the start.
-async fn warning(logged: &Capture) -> String {
-    until("the warning", async || !logged.lines(WARNING).is_empty()).await;
-    logged.line(WARNING)
+/// Waits for so many warnings, which come some seconds after a start.
+async fn warnings(logged: &Capture, count: usize) -> Vec<String> {
+    eventually(Duration::from_secs(20), "the warnings", async || {
+        let lines = logged.lines(WARNING);
+        (lines.len() >= count).then_some(lines)
+    })
+    .await
 }
 
 #[tokio::test]
@@ -45,8 +50,7 @@ async fn steps_that_are_served_within_a_moment_are_not_missed() {
         let worker = step_worker::<Ingest>(step, ()).start(&database.pool).await;
         workers.push(worker.unwrap());
     }
-    until("both warnings", async || logged.lines(WARNING).len() == 2).await;
-    for line in logged.lines(WARNING) {
+    for line in warnings(&logged, 2).await {
         assert!(line.contains("WARN"), "{line}");
         assert!(line.contains("flow=\"ingest\""), "{line}");
         assert!(line.contains("steps=\"storeIt\""), "{line}");
@@ -59,23 +63,21 @@ async fn steps_that_are_served_within_a_moment_are_not_missed() {
 #[tokio::test]
 async fn a_worker_that_has_stopped_or_is_lost_serves_nothing() {
     let database = TestDb::new().await;
-    let fetch = step_worker::<Ingest>(Step::Fetch, ()).start(&database.pool).await;
+    let fetch = step_worker::<Ingest>(Step::Fetch, ())
+        .start(&database.pool)
+        .await;
     fetch.unwrap().stop().await.unwrap();
-    let store = step_worker::<Ingest>(Step::Store, ()).start(&database.pool).await;
-    let lost = "update pgflow.workers set last_heartbeat_at = now() - interval '7 seconds' where step_slug = 'storeIt'";
-    let store = store.unwrap();
+    let lost = "select pgflow.track_worker_function('lost');
+        select pgflow.register_worker(gen_random_uuid(), 'lost', 'ingest', 'storeIt', 'ingest__storeit', '{}');
+        update pgflow.workers set last_heartbeat_at = now() - interval '7 seconds' where function_name = 'lost'";
+    crate::worker::run_sql(&database.pool, lost).await;
     let logged = capture();
-    let embed = step_worker::<Ingest>(Step::Embed, ()).start(&database.pool).await;
-    until("the worker is lost when it is looked for", async || {
-        crate::worker::run_sql(&database.pool, lost).await;
-        !logged.lines(WARNING).is_empty()
-    })
-    .await;
-    let line = warning(&logged).await;
+    let embed = step_worker::<Ingest>(Step::Embed, ())
+        .start(&database.pool)
+        .await;
+    let line = warnings(&logged, 1).await.remove(0);
     assert!(line.contains("steps=\"fetch, storeIt\""), "{line}");
-    for worker in [store, embed.unwrap()] {
-        worker.stop().await.unwrap();
-    }
+    embed.unwrap().stop().await.unwrap();
 }
 
 #[tokio::test]
@@ -83,6 +85,7 @@ async fn all_steps_together_are_looked_at_when_all_have_started() {
     let database = TestDb::new().await;
     let logged = capture();
     let workers = StepWorker::<Ingest>::all().start(&database.pool).await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(logged.lines(WARNING), [""; 0]);
     workers.unwrap().stop().await.unwrap();
 }
@@ -96,8 +99,9 @@ async fn several_workers_in_one_process_warn_once() {
         .add(step_worker::<Ingest>(Step::Store, ()))
         .start()
         .await;
-    let line = logged.line(WARNING);
-    assert!(line.contains("steps=\"embed\""), "{line}");
+    let lines = warnings(&logged, 1).await;
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].contains("steps=\"embed\""), "{lines:?}");
     workers.unwrap().stop().await.unwrap();
 }
 

@@ -118,7 +118,9 @@ impl Drain {
         let mut text = Text::new();
         if drained.requeued > 0 {
             let tasks = count(drained.requeued, "task");
-            text.line(format!("{tasks} of dead workers went back into their queues"));
+            text.line(format!(
+                "{tasks} of dead workers went back into their queues"
+            ));
         }
         let busy = &drained.status.waiting_for;
         if busy.is_empty() {

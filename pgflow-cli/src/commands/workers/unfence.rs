@@ -117,11 +117,7 @@ fn summary(status: &RestartStatus) -> String {
     parts.join("; ")
 }
 
-fn describe(
-    status: &RestartStatus,
-    changes: &[FunctionChange],
-    target: &Target,
-) -> Text {
+fn describe(status: &RestartStatus, changes: &[FunctionChange], target: &Target) -> Text {
     let enabled = enabled(changes).len() as u64;
     if status.is_up() {
         return Text::from(match enabled {
