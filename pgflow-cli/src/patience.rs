@@ -1,24 +1,41 @@
-//! Signs of life of a call that may take long.
+//! Signs of life of work that may take long.
 
 use std::{future::Future, pin::pin, time::Duration};
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use crate::{output, words::count};
 
 /// Between two signs of life.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Waits for `work`, and says on standard error now and then that it still goes on.
-pub(crate) async fn reporting<T>(what: &str, is_silent: bool, work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
-    let since = Instant::now();
-    loop {
-        tokio::select! {
-            done = &mut work => return done,
-            () = sleep(PAUSE), if !is_silent => {
-                let passed = count(since.elapsed().as_secs(), "second");
-                output::say(format!("{what}, {passed} so far"));
+pub(crate) struct Patience {
+    since: Instant,
+    said_at: Instant,
+    is_silent: bool,
+}
+
+impl Patience {
+    pub(crate) fn new(is_silent: bool) -> Self {
+        let since = Instant::now();
+        Self {
+            since,
+            said_at: since,
+            is_silent,
+        }
+    }
+
+    /// Waits for a part of the work, and says on standard error now and then how far it is.
+    pub(crate) async fn during<T>(&mut self, what: &str, part: impl Future<Output = T>) -> T {
+        let mut part = pin!(part);
+        loop {
+            tokio::select! {
+                done = &mut part => return done,
+                () = sleep_until(self.said_at + PAUSE), if !self.is_silent => {
+                    self.said_at = Instant::now();
+                    let passed = count(self.since.elapsed().as_secs(), "second");
+                    output::say(format!("{what}, {passed} so far"));
+                }
             }
         }
     }

@@ -11,7 +11,8 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output::{self, Text},
-    patience, unknown,
+    patience::Patience,
+    unknown,
     words::{count, counts},
 };
 
@@ -48,7 +49,7 @@ impl DeleteFlow {
             .await?;
         let deletion = maintenance::delete_flow(&mut *transaction, &self.slug);
         let what = format!("deleting flow {}", self.slug);
-        let removed = patience::reporting(&what, output.json, deletion).await?;
+        let removed = Patience::new(output.json).during(&what, deletion).await?;
         transaction.commit().await?;
         if output.json {
             output::print_json(&json!({

@@ -17,6 +17,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output,
+    patience::Patience,
     stop::StopSignal,
     words::count,
 };
@@ -86,10 +87,13 @@ impl Prune {
             runs: 0,
             interrupted: false,
         };
-        let mut report = Report::new(&progress, output);
+        // Where no spinner can be drawn, as in the log of a scheduler: a line now and then.
+        let mut patience = Patience::new(output.json || !progress.is_hidden());
         while !removed.interrupted {
             let older_than = self.older_than.saturating_add(now.elapsed());
+            let so_far = format!("{} removed", count(removed.runs, "run"));
             let batch = remove_batch(database, older_than, self.batch);
+            let batch = patience.during(&so_far, batch);
             tokio::pin!(batch);
             let runs = tokio::select! {
                 runs = &mut batch => runs,
@@ -114,7 +118,6 @@ impl Prune {
             }
             removed.runs += runs;
             progress.set_message(format!("{} removed", count(removed.runs, "run")));
-            report.removed(removed.runs);
         }
         Ok(removed)
     }
@@ -156,30 +159,6 @@ impl Prune {
             count(removed.runs, "run"),
             self.ended()
         ))
-    }
-}
-
-/// Progress where no spinner can be drawn, as in the log of a scheduler: a line now and then.
-struct Report {
-    is_silent: bool,
-    said_at: Instant,
-}
-
-impl Report {
-    const PAUSE: Duration = Duration::from_secs(5);
-
-    fn new(progress: &ProgressBar, output: &Output) -> Self {
-        Self {
-            is_silent: output.json || !progress.is_hidden(),
-            said_at: Instant::now(),
-        }
-    }
-
-    fn removed(&mut self, runs: u64) {
-        if !self.is_silent && self.said_at.elapsed() >= Self::PAUSE {
-            self.said_at = Instant::now();
-            output::say(format!("{} removed so far", count(runs, "run")));
-        }
     }
 }
 

@@ -37,11 +37,23 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Opens `path`; `creates` makes the directories that are missing.
+    /// Opens `path`, as [`resolve`](Self::resolve) does, so that its entries can be listed and its
+    /// owner changed.
+    pub(super) fn open(path: &Path, creates: bool) -> Result<Self, DevError> {
+        let found = Self::resolve(path, creates)?;
+        let path = found.path.clone();
+        found.readable().map_err(|source| DevError::Io {
+            what: format!("opening `{}`", path.display()),
+            expected: "a directory of your own",
+            source: source.into(),
+        })
+    }
+
+    /// Finds `path`; `creates` makes the directories that are missing.
     ///
     /// Links above it are followed where only root or this process' user could have made them.
     /// The directory itself must not be one.
-    pub(super) fn open(path: &Path, creates: bool) -> Result<Self, DevError> {
+    pub(super) fn resolve(path: &Path, creates: bool) -> Result<Self, DevError> {
         let failed = |at: &Path, source: io::Error| DevError::Io {
             what: format!("opening `{}`", at.display()),
             expected: "a path for a directory of your own",
@@ -113,10 +125,7 @@ impl Directory {
             }
         }
         let end = walked.len() - 1;
-        walked
-            .swap_remove(end)
-            .readable()
-            .map_err(|source| failed(&path, source.into()))
+        Ok(walked.swap_remove(end))
     }
 
     pub(super) fn path(&self) -> &Path {

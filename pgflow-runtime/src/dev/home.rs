@@ -286,8 +286,8 @@ fn short_directory(user: Option<&ServerUser>) -> Result<ShortDirectory, DevError
 }
 
 fn directory_in(parent: &Path, user: Option<&ServerUser>) -> Result<ShortDirectory, DevError> {
-    let parent = Directory::open(parent, false).or_else(|error| {
-        resolved(parent).map_or(Err(error), |path| Directory::open(&path, false))
+    let parent = Directory::resolve(parent, false).or_else(|error| {
+        resolved(parent).map_or(Err(error), |path| Directory::resolve(&path, false))
     })?;
     let failed = |source| DevError::Io {
         what: format!("creating a directory in `{}`", parent.path().display()),
