@@ -99,3 +99,13 @@ create constraint trigger late_wakeups_at_commit
     after insert on pgflow.late_wakeups
     deferrable initially deferred
     for each row execute function pgflow._wake_late();
+
+-- Options that differ between code and database are reported once.
+
+-- The differences between the options of a flow's code and those in the database that a worker has warned of. Another worker
+-- warns only when they have changed since.
+create table pgflow.option_notices (
+    flow_slug text primary key references pgflow.flows (flow_slug) on delete cascade,
+    differences text[] not null,
+    noted_at timestamptz not null default now()
+);

@@ -13,7 +13,7 @@ begin
         select from pgflow.wakeups w
         where w.queue_name = new.queue_name
             and w.notified_at > clock_timestamp() - interval '20 milliseconds' and w.notified_at <= clock_timestamp()
-    ) then
+    ) or pg_notification_queue_usage() >= 0.5 then
         return null;
     end if;
     if current_setting('transaction_isolation') = 'read committed' then

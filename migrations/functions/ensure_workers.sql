@@ -1,6 +1,6 @@
 -- Finds the worker functions that somebody should start: enabled, of start mode `http`, without a live worker that takes work, and not invoked within their
 -- debounce. Stamps last_invoked_at and returns them. Where pg_net is installed, it invokes those that have a URL by POST, with the function's name as JSON,
--- and with the secret `pgflow_auth_secret` of Supabase Vault, where there is one, as bearer token; `invoked` says so. The others are for the caller to invoke.
+-- and with a secret of Supabase Vault as bearer token, where there is one: `pgflow_auth_secret`, else `supabase_service_role_key`; `invoked` says so. The others are for the caller to invoke.
 -- What pg_net refuses is warned about, and keeps no other function from being invoked. Calls at the same time share the work.
 -- Locks: the functions' rows, skipping what somebody else holds. Callers: operators' schedulers.
 create or replace function pgflow.ensure_workers() returns table (function_name text, invoked boolean, request_id bigint)
@@ -15,7 +15,13 @@ declare
     v_function record;
 begin
     if v_has_net and to_regclass('vault.decrypted_secrets') is not null then
-        execute 'select s.decrypted_secret from vault.decrypted_secrets s where s.name = ''pgflow_auth_secret'' limit 1' into v_secret;
+        execute $query$
+            select s.decrypted_secret
+            from vault.decrypted_secrets s
+            where s.name in ('pgflow_auth_secret', 'supabase_service_role_key') and s.decrypted_secret <> ''
+            order by s.name
+            limit 1
+        $query$ into v_secret;
         if v_secret <> '' then
             v_headers := v_headers || jsonb_build_object('authorization', 'Bearer ' || v_secret);
         end if;

@@ -9,7 +9,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    perform pgflow._assert_printable(start_flow.input, 'the input', 'PF005');
     return query
     select r.run_id, r.flow_slug, r.status, r.input, r.output, r.error_message, r.remaining_steps,
         r.started_at, r.completed_at, r.failed_at

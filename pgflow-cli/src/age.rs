@@ -26,6 +26,18 @@ pub(crate) fn parse_timeout(text: &str) -> Result<Duration, String> {
     )
 }
 
+/// Reads an option of a flow, in whole seconds.
+pub(crate) fn parse_seconds(text: &str) -> Result<u32, String> {
+    const EXPECTED: &str = "expected whole seconds with units, such as 30s, 5m or 1h30m";
+    let length = read(text, "s", EXPECTED)?;
+    if length.subsec_nanos() != 0 {
+        return Err(format!("only whole seconds are counted; {EXPECTED}"));
+    }
+    i32::try_from(length.as_secs())
+        .map(i32::unsigned_abs)
+        .map_err(|_| format!("that is too long; {EXPECTED}, 68 years at most"))
+}
+
 /// Reads the pause between two looks.
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     const EXPECTED: &str = "expected 100ms or more, such as 500ms, 1s or 1m";

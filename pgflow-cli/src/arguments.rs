@@ -6,7 +6,7 @@ use crate::{
     commands::{
         completions::Completions, coverage::Coverage, delete_flow::DeleteFlow, dev::Dev,
         flow::Flow, init::Init, migrate::Migrate, prune::Prune, queues::Queues, run::Run,
-        runs::Runs, start::Start, why::Why, workers::Workers,
+        runs::Runs, start::Start, tune::Tune, why::Why, workers::Workers,
     },
     exit,
 };
@@ -66,6 +66,10 @@ pub(crate) enum Command {
     Flows,
     /// Show how a flow is defined: its steps, what they wait for, their options and who serves them.
     Flow(Flow),
+    /// Set options of a flow, or of one of its steps, for attempts that start from now on.
+    ///
+    /// Options in code are those of a flow's first start; from then on the database has them. A local database takes those of the code at each start.
+    Tune(Tune),
     /// Start a run of a flow, and write its id.
     Start(Start),
     /// List runs, the newest first.
@@ -76,11 +80,12 @@ pub(crate) enum Command {
     Run(Run),
     /// Show who serves each queue of each flow, and what waits there.
     ///
-    /// Exits with 6 when no live worker serves one of them: its work waits, and nothing fails.
+    /// Exits with 6 when work waits in one that no live worker serves: it waits, and nothing fails.
     Coverage(Coverage),
     /// Show how much is in each queue of each flow.
     ///
-    /// VISIBLE: can be read now, the oldest since OLDEST. HIDDEN: its task runs, or is delayed. RUNNING: tasks under way.
+    /// VISIBLE: can be read now, the oldest since OLDEST. HIDDEN: its task runs, or is delayed. RUNNING: tasks under way. With --inspect, the
+    /// messages that no worker can take.
     Queues(Queues),
     /// List worker functions and their workers, and take them out of service and back.
     #[command(subcommand)]

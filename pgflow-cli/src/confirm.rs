@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use pgflow_runtime::printable::printable;
+
 use crate::failure::Failure;
 
 /// Refuses when nobody can be asked.
@@ -16,7 +18,7 @@ pub(crate) fn require_terminal() -> Result<(), Failure> {
 
 /// Asks, and reads one line; nothing at the end of the input.
 pub(crate) fn ask(question: &str) -> io::Result<String> {
-    write!(io::stderr(), "{question} ")?;
+    write!(io::stderr(), "{} ", printable(question))?;
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
     Ok(line.trim().to_owned())

@@ -27,7 +27,7 @@ Exit codes:
   3    no such flow, run, step or worker function
   4    the database is not ready: it needs `pgflow migrate`, or is newer than this command
   5    the run that was asked for has failed
-  6    a queue has no live worker
+  6    work waits in a queue that no live worker serves
   7    workers did not stop, or did not come back, in the time that they were given
   130  ctrl-c, before the run that was watched had ended";
 

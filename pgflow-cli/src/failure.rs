@@ -9,7 +9,10 @@ use pgflow_runtime::{
 use serde_json::json;
 use sqlx::postgres::PgDatabaseError;
 
-use crate::{exit::Exit, output};
+use crate::{
+    exit::Exit,
+    output::{self, Text},
+};
 
 /// An error and the exit code that it ends the command with.
 #[derive(Debug)]
@@ -40,29 +43,35 @@ impl Failure {
         let (causes, hint) = (self.causes(), self.hint());
         if json {
             let report = json!({
-                "error": self.error.to_string(),
+                "error": self.text(),
                 "causes": causes,
                 "hint": hint,
                 "exit_code": self.exit as u8,
             });
-            output::say(&report.to_string());
+            output::say_for_programs(&report.to_string());
             return;
         }
-        output::say(&format!("error: {}", self.error));
+        let mut text = Text::new();
+        text.field("error: ", &self.text());
         for cause in causes {
-            output::say(&format!("  caused by: {cause}"));
+            text.field("  caused by: ", &cause);
         }
         if let Some(hint) = hint {
-            output::say(&format!("  hint: {hint}"));
+            text.field("  hint: ", &hint);
         }
+        output::say(text);
+    }
+
+    fn text(&self) -> String {
+        self.without_line(self.error.to_string())
     }
 
     /// The sources, without those that the text before them ends with.
     fn causes(&self) -> Vec<String> {
         let mut causes = Vec::new();
-        let mut before = self.error.to_string();
+        let mut before = self.text();
         for cause in self.error.chain().skip(1) {
-            let text = cause.to_string();
+            let text = self.without_line(cause.to_string());
             if !before.ends_with(&text) {
                 causes.push(text.clone());
             }
@@ -73,12 +82,29 @@ impl Failure {
 
     /// What Postgres suggests; pgflow's own refusals carry their hint in the message.
     fn hint(&self) -> Option<String> {
-        self.error
-            .chain()
-            .filter_map(|cause| cause.downcast_ref::<sqlx::Error>()?.as_database_error())
-            .filter_map(|error| error.try_downcast_ref::<PgDatabaseError>()?.hint())
+        self.of_postgres()
+            .filter_map(PgDatabaseError::hint)
             .map(ToOwned::to_owned)
             .next()
+    }
+
+    /// Removes what sqlx appends to a message of Postgres: a line in the C source of the server,
+    /// which reads like one in the user's SQL.
+    fn without_line(&self, mut text: String) -> String {
+        for line in self.of_postgres().filter_map(PgDatabaseError::line) {
+            let end = format!(" at line {line}");
+            if text.ends_with(&end) {
+                text.truncate(text.len() - end.len());
+            }
+        }
+        text
+    }
+
+    fn of_postgres(&self) -> impl Iterator<Item = &PgDatabaseError> {
+        self.error.chain().filter_map(|cause| {
+            let error = cause.downcast_ref::<sqlx::Error>()?;
+            error.as_database_error()?.try_downcast_ref()
+        })
     }
 }
 

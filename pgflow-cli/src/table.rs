@@ -2,9 +2,27 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use comfy_table::{ContentArrangement, Table, presets};
+use pgflow_runtime::printable::printable;
 
-/// A table without lines, wrapped to the terminal.
-pub(crate) fn table(header: &[&str]) -> Table {
+use crate::output::Text;
+
+/// A table without lines, wrapped to the terminal. Its cells are escaped before they are measured
+/// and wrapped.
+pub(crate) struct Rows(Table);
+
+impl Rows {
+    pub(crate) fn add_row<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        let cells = cells.into_iter();
+        self.0
+            .add_row(cells.map(|cell| printable(cell.as_ref()).into_owned()));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+pub(crate) fn table(header: &[&str]) -> Rows {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -14,12 +32,12 @@ pub(crate) fn table(header: &[&str]) -> Table {
     if table.width() == Some(0) {
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
-    table
+    Rows(table)
 }
 
 /// The table without the spaces that pad its lines.
-pub(crate) fn text(table: &Table) -> String {
-    let lines: Vec<String> = table
+pub(crate) fn text(rows: &Rows) -> Text {
+    rows.0
         .lines()
         .map(|line| {
             line.strip_prefix(' ')
@@ -27,8 +45,7 @@ pub(crate) fn text(table: &Table) -> String {
                 .trim_end()
                 .to_owned()
         })
-        .collect();
-    lines.join("\n")
+        .collect()
 }
 
 pub(crate) fn time(time: DateTime<Utc>) -> String {

@@ -69,6 +69,22 @@ pub(crate) fn function(name: &str, known: &[String]) -> Failure {
     )
 }
 
+/// No flow has a queue of this name.
+pub(crate) fn queue(name: &str, known: &[String]) -> Failure {
+    let expected = if known.is_empty() {
+        "it has none; a worker that starts defines its flow and makes its queues".to_owned()
+    } else {
+        format!(
+            "expected one that `pgflow queues` shows{}",
+            meant(name, known)
+        )
+    };
+    Failure::new(
+        Exit::NotFound,
+        format!("no flow of this database has a queue \"{name}\"; {expected}"),
+    )
+}
+
 fn list(known: &[String]) -> String {
     let mut text = known[..known.len().min(LISTED)].join(", ");
     if known.len() > LISTED {

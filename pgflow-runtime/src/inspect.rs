@@ -319,6 +319,15 @@ pub async fn start(
     sql::run::start_flow(executor, flow_slug, input, run_id).await
 }
 
+/// Returns a run that exists with another input than this one; none when the inputs are equal.
+pub async fn run_with_other_input(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+    input: &RawValue,
+) -> Result<Option<RunSummary>, CallError> {
+    sql::inspect::read_run_with_other_input(executor, run_id, input).await
+}
+
 /// Says why a step of a run is not running.
 ///
 /// # Errors

@@ -44,6 +44,9 @@ pub struct FlowContents {
     pub runs: RunCounts,
     /// Its queues that no other flow uses, by name.
     pub queues: Vec<String>,
+    /// Its worker functions that have no live worker and served nothing else, by name. They are
+    /// removed too.
+    pub functions: Vec<String>,
     /// Its workers whose heartbeat is newer than 6 seconds, and that were not told to stop yet. They are not removed, but told to stop.
     pub live_workers: i64,
 }

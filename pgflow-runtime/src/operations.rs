@@ -346,6 +346,111 @@ pub async fn enable(
     sql::operations::change(pool, function_names, Call::Enable).await
 }
 
+/// A message that no worker can take, with which each worker that reads it stops.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct UnsupportedMessage {
+    /// Its queue.
+    pub queue_name: String,
+    /// Its id in the queue.
+    pub message_id: i64,
+    /// When it was sent.
+    pub enqueued_at: DateTime<Utc>,
+    /// From when on it can be read.
+    pub visible_at: DateTime<Utc>,
+    /// How often it was read.
+    pub read_count: i32,
+    /// Whether a task has it, which would never run without it.
+    pub has_task: bool,
+    /// Why no worker can take it.
+    pub reason: String,
+    /// Its body; none unless it was asked for, as it may hold anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<serde_json::Value>,
+}
+
+/// A message that was archived, or that stays since a task has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[non_exhaustive]
+pub struct ArchivedMessage {
+    /// Its queue.
+    pub queue_name: String,
+    /// Its id in the queue.
+    pub message_id: i64,
+    /// Why no worker can take it.
+    pub reason: String,
+    /// Whether it was archived.
+    pub archived: bool,
+}
+
+/// What [`enable_archiving`] did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Cleared {
+    /// The functions, enabled now; empty when messages stay.
+    pub functions: Vec<FunctionChange>,
+    /// The messages that were archived.
+    pub archived: Vec<ArchivedMessage>,
+    /// The messages that can't be archived because tasks have them. Where there are some, nothing
+    /// was changed at all: each worker would stop at them again.
+    pub kept: Vec<ArchivedMessage>,
+}
+
+/// Lists the messages that no worker can take, of one queue or of all queues of flows. Reads each
+/// queue from its beginning to its end.
+pub async fn unsupported_messages(
+    pool: &PgPool,
+    queue_name: Option<&str>,
+    with_body: bool,
+) -> Result<Vec<UnsupportedMessage>, CallError> {
+    sql::operations::unsupported_messages(pool, queue_name, with_body).await
+}
+
+/// Archives the messages that no task has from the queues of functions, and lets the functions'
+/// workers start again, all in one transaction.
+///
+/// # Errors
+///
+/// Those of [`enable`].
+pub async fn enable_archiving(
+    pool: &PgPool,
+    function_names: &[String],
+) -> Result<Cleared, CallError> {
+    sql::operations::enable_archiving(pool, function_names).await
+}
+
+/// New options of a flow or of a step, in seconds; those that are none stay as they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tuning {
+    /// How many attempts a task has, the first one included.
+    pub max_attempts: Option<u32>,
+    /// The delay before the second attempt; each further one is twice as long.
+    pub base_delay: Option<u32>,
+    /// How long an attempt may take.
+    pub timeout: Option<u32>,
+    /// How long after its dependencies a step starts.
+    pub start_delay: Option<u32>,
+}
+
+/// Sets options of a flow, or of one of its steps, for all attempts that start from now on. In a
+/// local database the next worker that starts sets those of its code again.
+///
+/// # Errors
+///
+/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow),
+/// [`UnknownTask`](crate::sql::RefusalCode::UnknownTask) for a step that the flow does not have,
+/// [`InvalidDefinition`](crate::sql::RefusalCode::InvalidDefinition) for a value out of its bounds,
+/// and [`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument) without any option.
+pub async fn tune(
+    executor: impl sqlx::PgExecutor<'_>,
+    flow_slug: &str,
+    step_slug: Option<&str>,
+    tuning: Tuning,
+) -> Result<(), CallError> {
+    sql::operations::tune(executor, flow_slug, step_slug, tuning).await
+}
+
 /// Lets no worker of functions start any more, of all of them in one transaction; workers that run go on. A function that is disabled already
 /// keeps its time and reason. Of a fenced one, what the end of the fence restores becomes disabled.
 ///

@@ -10,6 +10,7 @@ mod locale;
 mod lock;
 mod pgmq;
 mod privileges;
+mod public_rights;
 mod script;
 mod script_refusals;
 mod step_queues;

@@ -12,7 +12,9 @@ use super::recipe_file::Recipe;
 use super::{Installed, Orders, callable, make_groups, run};
 
 /// What the runtime calls for the owner only: to maintain the database, to make it a developer's own, to test flows.
-const OWNERS: [&str; 10] = [
+const OWNERS: [&str; 14] = [
+    "_worker_functions_of",
+    "archive_unsupported_messages",
     "delete_flow_and_data",
     "delete_flow_batch",
     "deprecate_workers",
@@ -22,7 +24,9 @@ const OWNERS: [&str; 10] = [
     "prune_data_older_than",
     "set_environment",
     "start_tasks",
+    "tune_flow",
     "unfence_worker_functions",
+    "unsupported_messages",
 ];
 
 /// The functions that a file of `pgflow-runtime/src/sql` calls.
@@ -95,6 +99,24 @@ async fn it_can_be_run_again_and_leaves_no_other_rights() {
     installed.grant().await;
     assert_eq!(callable(&worker).await, before);
     super::assert_writes_nothing(&worker).await;
+}
+
+#[tokio::test]
+async fn what_everybody_was_granted_is_taken_back() {
+    let installed = Installed::new().await;
+    run(
+        &installed.owner,
+        "grant usage on schema pgflow to public;
+         grant execute on all functions in schema pgflow to public;
+         grant select, insert, update, delete on all tables in schema pgflow to public",
+    )
+    .await;
+    let stranger = installed.role("stranger", "").await;
+    assert!(callable(&stranger).await.len() > 70);
+    installed.grant().await;
+    assert_eq!(callable(&stranger).await, [""; 0]);
+    let status = pgflow_runtime::migrate::status(&installed.owner).await;
+    assert_eq!(status.expect("a status").open_to_everybody, [""; 0]);
 }
 
 /// The rights that a start misses.

@@ -31,7 +31,8 @@ impl Recipe {
             grants: grants.to_owned(),
             worker: worker.to_owned(),
             reader: format!("create role orders_reader{reader}"),
-            application: application.to_owned(),
+            // The page has a role that may create roles do this, and the owner the block.
+            application: format!("create role orders_app login;\n{application}"),
         }
     }
 

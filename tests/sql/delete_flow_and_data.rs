@@ -8,6 +8,7 @@ use crate::support::flows::{
     claim, claim_one, define, drain, raw_claim, start, step, try_claim, worker,
 };
 use crate::support::invariants::assert_invariants;
+use crate::support::operations::{disable, worker_of};
 use crate::support::rows::{count, raised, run};
 use crate::support::runs::{Item, claim_all, fail_for_good, try_complete_batch};
 
@@ -223,4 +224,64 @@ async fn a_publication_of_all_tables_is_named_as_what_stands_in_the_way() {
         .expect("the hint can be followed");
     assert_eq!(try_delete(&db.pool, "orders").await.expect("deleted"), 1);
     assert_eq!(known(&db.pool).await, [""; 0]);
+}
+
+/// The worker functions that are known, with their state.
+async fn functions(pool: &PgPool) -> Vec<(String, bool)> {
+    sqlx::query_as("select function_name, enabled from pgflow.worker_functions order by 1")
+        .fetch_all(pool)
+        .await
+        .expect("functions can be read")
+}
+
+#[tokio::test]
+async fn worker_functions_of_the_flow_go_with_it_unless_they_live_or_serve_another() {
+    let db = TestDb::new().await;
+    for flow in ["orders", "other"] {
+        define(&db.pool, flow, &[step("a")]).await;
+    }
+    for (function, flow) in [
+        ("orders", "orders"),
+        ("moved", "orders"),
+        ("moved", "other"),
+        ("alive", "orders"),
+    ] {
+        let worker = worker_of(&db.pool, function, flow).await;
+        let started = if flow == "other" {
+            "now()"
+        } else {
+            "now() - interval '1 hour'"
+        };
+        let heartbeat = if function == "alive" {
+            "now() + interval '1 hour'"
+        } else {
+            "now() - interval '1 hour'"
+        };
+        let aged = format!(
+            "update pgflow.workers set started_at = {started}, last_heartbeat_at = {heartbeat} where worker_id = '{worker}'"
+        );
+        sqlx::query(sqlx::AssertSqlSafe(aged))
+            .execute(&db.pool)
+            .await
+            .unwrap();
+    }
+    disable(&db.pool, "orders", Some("retired")).await;
+    try_delete(&db.pool, "orders").await.unwrap();
+    let left = [("alive".to_owned(), true), ("moved".to_owned(), true)];
+    assert_eq!(functions(&db.pool).await, left);
+}
+
+#[tokio::test]
+async fn a_function_that_is_being_fenced_is_left_and_not_waited_for() {
+    let db = TestDb::new().await;
+    define(&db.pool, "orders", &[step("a")]).await;
+    crate::support::operations::track(&db.pool, "orders").await;
+    let mut fencing = db.pool.begin().await.unwrap();
+    sqlx::query("select from pgflow.worker_functions for update")
+        .execute(&mut *fencing)
+        .await
+        .unwrap();
+    try_delete(&db.pool, "orders").await.unwrap();
+    fencing.rollback().await.unwrap();
+    assert_eq!(functions(&db.pool).await, [("orders".to_owned(), true)]);
 }

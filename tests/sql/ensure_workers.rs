@@ -288,11 +288,34 @@ async fn a_secret_of_the_vault_is_the_bearer_token_and_shows_nowhere_else() {
 }
 
 #[tokio::test]
+async fn the_key_of_supabase_is_the_token_where_there_is_no_secret_of_its_own() {
+    for (own, key, expected) in [
+        (None, "key", "Bearer key"),
+        (Some(""), "key", "Bearer key"),
+        (Some("own"), "key", "Bearer own"),
+        (Some("own"), "", "Bearer own"),
+    ] {
+        let db = with_functions(&["a"]).await;
+        install_net(&db.pool).await;
+        let mut secrets = vec![("supabase_service_role_key", key)];
+        secrets.extend(own.map(|own| ("pgflow_auth_secret", own)));
+        install_vault(&db.pool, &secrets).await;
+        assert_eq!(ensure(&db.pool).await, [invoked("a", 1)]);
+        let (_, _, headers) = &posted(&db.pool).await[0];
+        assert_eq!(headers["authorization"], json!(expected), "{secrets:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_empty_or_missing_secret_is_no_token() {
     for secrets in [
         vec![],
         vec![("other", "no")],
         vec![("pgflow_auth_secret", "")],
+        vec![
+            ("pgflow_auth_secret", ""),
+            ("supabase_service_role_key", ""),
+        ],
     ] {
         let db = with_functions(&["a"]).await;
         install_net(&db.pool).await;

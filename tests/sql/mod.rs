@@ -2,6 +2,7 @@
 
 mod add_step;
 mod any_flow;
+mod archive_unsupported_messages;
 mod arguments;
 mod changed_by_hand;
 mod claim_tasks;
@@ -52,6 +53,7 @@ mod set_environment;
 mod set_vt_batch;
 mod set_worker_function_url;
 mod set_worker_process;
+mod setup_ensure_workers_cron;
 mod setup_requeue_stalled_tasks_cron;
 mod skip_steps;
 mod skips;
@@ -65,8 +67,10 @@ mod step_queues;
 pub(crate) mod stored;
 mod timestamps;
 mod track_worker_function;
+mod tune_flow;
 mod type_violations;
 mod unfence_worker_functions;
+mod unsupported_messages;
 mod upstream;
 mod wake_workers;
 mod worker_heartbeat;

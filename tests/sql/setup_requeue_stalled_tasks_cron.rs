@@ -10,7 +10,7 @@ use crate::support::flows::{claim_one, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::{age, database_with, task_statuses};
 
-async fn install_cron(pool: &PgPool) {
+pub(super) async fn install_cron(pool: &PgPool) {
     sqlx::raw_sql(
         "create schema cron;
          create table cron.job (jobname text primary key, schedule text, command text);
@@ -39,7 +39,7 @@ async fn set_up(pool: &PgPool, arguments: &str) -> sqlx::Result<String> {
 }
 
 /// Name, schedule and command of each job.
-async fn jobs(pool: &PgPool) -> Vec<(String, String, String)> {
+pub(super) async fn jobs(pool: &PgPool) -> Vec<(String, String, String)> {
     sqlx::query_as("select jobname, schedule, command from cron.job")
         .fetch_all(pool)
         .await

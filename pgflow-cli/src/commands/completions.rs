@@ -23,7 +23,7 @@ impl Completions {
         if output.json {
             output::print_json(&json!({ "shell": self.shell.to_string(), "script": script }))?;
         } else {
-            output::print(script.trim_end())?;
+            output::print_for_programs(script.trim_end())?;
         }
         Ok(Exit::Done)
     }

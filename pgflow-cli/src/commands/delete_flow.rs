@@ -9,7 +9,9 @@ use crate::{
     confirm, database,
     exit::Exit,
     failure::Failure,
-    output, unknown,
+    output::{self, Text},
+    patience::Patience,
+    unknown,
     words::{count, counts},
 };
 
@@ -35,40 +37,47 @@ impl DeleteFlow {
         let contents = maintenance::flow_contents(&mut database, &self.slug).await;
         let contents = unknown::flow_of(contents, &mut database, &self.slug).await?;
         if !self.yes {
-            output::say(&preview(&contents)?);
+            output::say(preview(&contents));
             if confirm::ask("Type its slug to delete it:")? != self.slug {
                 return Err(confirm::declined());
             }
         }
         // Whoever ends the command before it is done leaves the flow marked; running it again goes on.
-        let removed = maintenance::delete_flow_in_batches(&mut database, &self.slug).await?;
+        let deletion = maintenance::delete_flow_in_batches(&mut database, &self.slug);
+        let what = format!("deleting flow {}", self.slug);
+        let removed = Patience::new(output.json).during(&what, deletion).await?;
         if output.json {
             output::print_json(&json!({
                 "flow_slug": contents.flow_slug,
                 "removed_runs": removed,
                 "queues": contents.queues,
+                "functions": contents.functions,
                 "workers_told_to_stop": contents.live_workers,
             }))?;
         } else {
-            output::print(&done(&contents, removed)?)?;
+            output::print(done(&contents, removed)?)?;
         }
         Ok(Exit::Done)
     }
 }
 
-fn preview(contents: &FlowContents) -> Result<String, Failure> {
-    let mut text = format!("This deletes flow {} for good:\n", contents.flow_slug);
-    writeln!(text, "  runs     {}", runs(contents.runs))?;
-    writeln!(text, "  queues   {}", queues(contents))?;
-    write!(
-        text,
-        "  workers  {}",
-        match contents.live_workers {
-            0 => "none live".to_owned(),
-            live => format!("{live} live, will be told to stop"),
-        }
-    )?;
-    Ok(text)
+fn preview(contents: &FlowContents) -> Text {
+    let workers = match contents.live_workers {
+        0 => "none live".to_owned(),
+        live => format!("{live} live, will be told to stop"),
+    };
+    let mut text = Text::new();
+    text.line(format!(
+        "This deletes flow {} for good:",
+        contents.flow_slug
+    ));
+    text.line(format!("  runs     {}", runs(contents.runs)));
+    text.line(format!("  queues   {}", queues(contents)));
+    text.line(format!("  workers  {workers}"));
+    if !contents.functions.is_empty() {
+        text.line(format!("  functions  {}", contents.functions.join(", ")));
+    }
+    text
 }
 
 fn runs(runs: RunCounts) -> String {
@@ -101,6 +110,18 @@ fn done(contents: &FlowContents, removed: u64) -> Result<String, Failure> {
     if !contents.queues.is_empty() {
         let plural = if contents.queues.len() == 1 { "" } else { "s" };
         write!(text, " and queue{plural} {}", contents.queues.join(", "))?;
+    }
+    if !contents.functions.is_empty() {
+        let plural = if contents.functions.len() == 1 {
+            ""
+        } else {
+            "s"
+        };
+        write!(
+            text,
+            "; worker function{plural} {} went with it",
+            contents.functions.join(", ")
+        )?;
     }
     match contents.live_workers {
         0 => {}

@@ -23,18 +23,21 @@ impl Dev {
         if output.json {
             // One line: whoever waits for it can't wait for the end of the output.
             let ready = json!({ "url": database.url(), "data_dir": self.data_dir });
-            output::print(&ready.to_string())?;
+            output::print_for_programs(&ready.to_string())?;
         } else {
             output::print(database.url())?;
-            output::say(&self.at_start());
-            output::say(&format!(
+            output::say(self.at_start());
+            output::say(format!(
                 "use it with: export DATABASE_URL='{}'; stop it with ctrl-c",
                 database.url()
             ));
         }
-        stop.received().await;
+        tokio::select! {
+            () = stop.received() => {}
+            ended = database.ended() => return Err(ended.into()),
+        }
         if !output.json {
-            output::say(&self.at_end());
+            output::say(self.at_end());
         }
         database.stop().await?;
         Ok(Exit::Done)

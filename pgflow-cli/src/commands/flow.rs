@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -16,7 +16,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     table::{self, table},
     unknown,
     words::count,
@@ -51,7 +51,7 @@ impl Flow {
         if output.json {
             output::print_json(&shown)?;
         } else {
-            output::print(&describe(&shown)?)?;
+            output::print(describe(&shown))?;
         }
         Ok(Exit::Done)
     }
@@ -62,7 +62,7 @@ fn print_diagram(flow: &StoredFlow, output: &Output) -> Result<(), Failure> {
     if output.json {
         output::print_json(&json!({ "flow_slug": flow.flow_slug, "mermaid": diagram }))
     } else {
-        output::print(diagram.trim_end())
+        output::print(diagram.trim_end().lines().collect::<Text>())
     }
 }
 
@@ -105,36 +105,37 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn describe(flow: &Shown<'_>) -> Result<String, Failure> {
+fn describe(flow: &Shown<'_>) -> Text {
     let queues = if flow.queue_mode == QueueMode::Step.as_str() {
         "one for each step"
     } else {
         "one for all steps"
     };
-    let mut text = format!("flow     {}\n", flow.flow_slug);
-    writeln!(text, "defined  {}", table::time(flow.created_at))?;
-    writeln!(text, "queues   {queues}")?;
-    writeln!(
-        text,
-        "workers  {}",
-        count(flow.live_workers.unsigned_abs(), "live worker")
-    )?;
-    write!(text, "options  {}", options(flow.options))?;
+    let workers = count(flow.live_workers.unsigned_abs(), "live worker");
+    let mut text = Text::new();
+    text.line(format!("flow     {}", flow.flow_slug));
+    text.line(format!("defined  {}", table::time(flow.created_at)));
+    text.line(format!("queues   {queues}"));
+    text.line(format!("workers  {workers}"));
+    text.line(format!("options  {}", options(flow.options)));
+    text.blank();
     if flow.steps.is_empty() {
-        text.push_str("\n\nno steps");
-        return Ok(text);
+        text.line("no steps");
+        return text;
     }
-    write!(text, "\n\n{}", steps(&flow.steps))?;
+    text.append(steps(&flow.steps));
     if flow.steps.iter().any(has_options) {
-        text.push_str("\n\n*: the step's own; the other options are the flow's");
+        text.blank();
+        text.line("*: the step's own; the other options are the flow's");
     }
     if let Some(conditions) = conditions(&flow.steps) {
-        write!(text, "\n\n{conditions}")?;
+        text.blank();
+        text.append(conditions);
     }
-    Ok(text)
+    text
 }
 
-fn options(options: StoredOptions) -> String {
+pub(super) fn options(options: StoredOptions) -> String {
     let parts = [
         options
             .max_attempts
@@ -145,6 +146,9 @@ fn options(options: StoredOptions) -> String {
         options
             .timeout
             .map(|timeout| format!("timeout {}", age::short(timeout))),
+        options
+            .start_delay
+            .map(|delay| format!("start delay {}", age::short(delay))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -161,7 +165,7 @@ fn has_options(step: &ShownStep<'_>) -> bool {
     .any(Option::is_some)
 }
 
-fn steps(steps: &[ShownStep<'_>]) -> String {
+fn steps(steps: &[ShownStep<'_>]) -> Text {
     let mut rows = table(&[
         "STEP",
         "KIND",
@@ -208,7 +212,7 @@ fn option(own: Option<i32>, effective: Option<i32>, written: impl Fn(i32) -> Str
 }
 
 /// Those of the steps that have some.
-fn conditions(steps: &[ShownStep<'_>]) -> Option<String> {
+fn conditions(steps: &[ShownStep<'_>]) -> Option<Text> {
     let mut rows = table(&["STEP", "IF", "IF NOT", "WHEN UNMET"]);
     let pattern =
         |pattern: &Option<Value>| pattern.as_ref().map_or_else(String::new, Value::to_string);

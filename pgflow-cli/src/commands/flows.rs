@@ -6,7 +6,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     table::{self, table},
 };
 
@@ -16,14 +16,14 @@ pub(crate) async fn run(connection: &Connection, output: &Output) -> Result<Exit
     if output.json {
         output::print_json(&flows)?;
     } else {
-        output::print(&describe(&flows))?;
+        output::print(describe(&flows))?;
     }
     Ok(Exit::Done)
 }
 
-fn describe(flows: &[FlowSummary]) -> String {
+fn describe(flows: &[FlowSummary]) -> Text {
     if flows.is_empty() {
-        return "no flows".to_owned();
+        return Text::from("no flows");
     }
     let mut rows = table(&[
         "FLOW",

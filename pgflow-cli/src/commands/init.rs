@@ -11,7 +11,7 @@ use crate::{
     confirm, database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     words::count,
 };
 
@@ -45,7 +45,10 @@ impl Init {
         if output.json {
             output::print_json(&json!({ "migration": report, "environment": environment }))?;
         } else {
-            output::print(&format!("{report}\nenvironment: {environment}"))?;
+            let report = report.to_string();
+            let mut text: Text = report.lines().collect();
+            text.line(format!("environment: {environment}"));
+            output::print(text)?;
         }
         Ok(Exit::Done)
     }

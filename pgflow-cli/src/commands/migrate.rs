@@ -7,7 +7,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
 };
 
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ impl Migrate {
         if output.json {
             output::print_json(&report)?;
         } else {
-            output::print(&report.to_string())?;
+            output::print(report.to_string().lines().collect::<Text>())?;
         }
         Ok(Exit::Done)
     }
@@ -42,6 +42,6 @@ fn print_script(output: &Output) -> Result<(), Failure> {
     if output.json {
         output::print_json(&json!({ "sql": script }))
     } else {
-        output::print(script.trim_end())
+        output::print_for_programs(script.trim_end()).map(drop)
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod start;
 mod status;
+pub(crate) mod tune;
 pub(crate) mod why;
 pub(crate) mod workers;
 
@@ -36,6 +37,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Dev(dev) => dev.run(&output).await,
         Command::Flows => flows::run(&connection, &output).await,
         Command::Flow(flow) => flow.run(&connection, &output).await,
+        Command::Tune(tune) => tune.run(&connection, &output).await,
         Command::Start(start) => start.run(&connection, &output).await,
         Command::Runs(runs) => runs.run(&connection, &output).await,
         Command::Run(run) => run.run(&connection, &output).await,

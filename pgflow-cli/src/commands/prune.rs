@@ -17,6 +17,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output,
+    patience::Patience,
     stop::StopSignal,
     words::count,
 };
@@ -67,13 +68,18 @@ impl Prune {
                 return Err(confirm::declined());
             }
         }
-        let removed = self.remove(&mut database, now).await?;
+        let removed = self.remove(&mut database, now, output).await?;
         self.print_removed(&removed, output)?;
         Ok(Exit::Done)
     }
 
     /// Removes batch after batch, until nothing is left or a signal arrives.
-    async fn remove(&self, database: &mut PgConnection, now: Instant) -> Result<Removed, Failure> {
+    async fn remove(
+        &self,
+        database: &mut PgConnection,
+        now: Instant,
+        output: &Output,
+    ) -> Result<Removed, Failure> {
         let mut stop = StopSignal::listen()?;
         let progress = ProgressBar::new_spinner().with_finish(ProgressFinish::AndClear);
         progress.enable_steady_tick(Duration::from_millis(100));
@@ -81,9 +87,13 @@ impl Prune {
             runs: 0,
             interrupted: false,
         };
+        // Where no spinner can be drawn, as in the log of a scheduler: a line now and then.
+        let mut patience = Patience::new(output.json || !progress.is_hidden());
         while !removed.interrupted {
             let older_than = self.older_than.saturating_add(now.elapsed());
+            let so_far = format!("{} removed", count(removed.runs, "run"));
             let batch = remove_batch(database, older_than, self.batch);
+            let batch = patience.during(&so_far, batch);
             tokio::pin!(batch);
             let runs = tokio::select! {
                 runs = &mut batch => runs,
@@ -125,7 +135,7 @@ impl Prune {
             return output::print_json(&found);
         }
         let tasks = count(found.tasks.unsigned_abs(), "task");
-        output::print(&format!(
+        output::print(format!(
             "{} with {tasks} {}; nothing was removed",
             runs(found),
             self.ended()
@@ -144,7 +154,7 @@ impl Prune {
         } else {
             ""
         };
-        output::print(&format!(
+        output::print(format!(
             "removed {} that {}{rest}",
             count(removed.runs, "run"),
             self.ended()

@@ -1,12 +1,15 @@
 use clap::Args;
-use pgflow_runtime::inspect::{self, QueueDepth};
+use pgflow_runtime::{
+    inspect::{self, QueueDepth},
+    operations::{self, UnsupportedMessage},
+};
 
 use crate::{
     arguments::{Connection, Output},
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     table::{self, table},
     unknown,
 };
@@ -16,6 +19,12 @@ pub(crate) struct Queues {
     /// Only the queues of this flow.
     #[arg(long, value_name = "SLUG")]
     flow: Option<String>,
+    /// Show the messages that no worker can take, of this queue or of all: with one of them a worker stops.
+    #[arg(long, value_name = "QUEUE", num_args = 0..=1, conflicts_with = "flow")]
+    inspect: Option<Option<String>>,
+    /// With --inspect, also what stands in them, which may be anything.
+    #[arg(long, requires = "inspect")]
+    body: bool,
 }
 
 impl Queues {
@@ -24,6 +33,9 @@ impl Queues {
         connection: &Connection,
         output: &Output,
     ) -> Result<Exit, Failure> {
+        if let Some(queue) = &self.inspect {
+            return self.inspect(queue.as_deref(), connection, output).await;
+        }
         let mut database = database::ready(connection).await?;
         let queues = inspect::queues(&mut database, self.flow.as_deref()).await?;
         if let (Some(flow), []) = (&self.flow, &queues[..]) {
@@ -32,15 +44,75 @@ impl Queues {
         if output.json {
             output::print_json(&queues)?;
         } else {
-            output::print(&describe(&queues))?;
+            output::print(describe(&queues))?;
         }
         Ok(Exit::Done)
     }
 }
 
-fn describe(queues: &[QueueDepth]) -> String {
+impl Queues {
+    async fn inspect(
+        &self,
+        queue: Option<&str>,
+        connection: &Connection,
+        output: &Output,
+    ) -> Result<Exit, Failure> {
+        let pool = database::ready_pool(connection).await?;
+        let messages = operations::unsupported_messages(&pool, queue, self.body).await?;
+        if let (Some(queue), []) = (queue, &messages[..]) {
+            let routes = inspect::coverage(&pool, None).await?;
+            let known: Vec<String> = routes.into_iter().map(|route| route.queue_name).collect();
+            if !known.contains(&queue.to_ascii_lowercase()) {
+                return Err(unknown::queue(queue, &known));
+            }
+        }
+        if output.json {
+            output::print_json(&messages)?;
+        } else {
+            output::print(describe_unsupported(&messages, self.body))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn describe_unsupported(messages: &[UnsupportedMessage], with_body: bool) -> Text {
+    if messages.is_empty() {
+        return Text::from("no message that no worker can take");
+    }
+    let mut header = vec!["QUEUE", "MESSAGE", "TASK", "READ", "SENT", "REASON"];
+    header.extend(with_body.then_some("BODY"));
+    let mut rows = table(&header);
+    for message in messages {
+        let mut row = vec![
+            message.queue_name.clone(),
+            message.message_id.to_string(),
+            if message.has_task { "yes" } else { "none" }.to_owned(),
+            message.read_count.to_string(),
+            table::ago(message.enqueued_at),
+            message.reason.clone(),
+        ];
+        if with_body {
+            let body = message.body.as_ref().map(ToString::to_string);
+            row.push(table::short(&body.unwrap_or_default(), 200));
+        }
+        rows.add_row(row);
+    }
+    let mut text = table::text(&rows);
+    text.blank();
+    if messages.iter().any(|message| !message.has_task) {
+        text.line(
+            "to archive those without a task: pgflow workers enable NAME --archive-unsupported",
+        );
+    }
+    if messages.iter().any(|message| message.has_task) {
+        text.line("those of tasks need the build, or the routing, that they were made for");
+    }
+    text
+}
+
+fn describe(queues: &[QueueDepth]) -> Text {
     if queues.is_empty() {
-        return "no queues".to_owned();
+        return Text::from("no queues");
     }
     let mut rows = table(&[
         "FLOW", "STEP", "QUEUE", "WORKERS", "VISIBLE", "HIDDEN", "RUNNING", "OLDEST",
@@ -71,7 +143,8 @@ fn describe(queues: &[QueueDepth]) -> String {
     }
     let mut text = table::text(&rows);
     if !is_all_counted {
-        text.push_str("\n\n?: only the owner of the queues may count what is hidden in them");
+        text.blank();
+        text.line("?: only the owner of the queues may count what is hidden in them");
     }
     text
 }

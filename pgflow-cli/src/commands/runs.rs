@@ -6,7 +6,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     table::{self, table},
     unknown,
 };
@@ -60,15 +60,15 @@ impl Runs {
         if output.json {
             output::print_json(&runs)?;
         } else {
-            output::print(&describe(&runs))?;
+            output::print(describe(&runs))?;
         }
         Ok(Exit::Done)
     }
 }
 
-fn describe(runs: &[RunSummary]) -> String {
+fn describe(runs: &[RunSummary]) -> Text {
     if runs.is_empty() {
-        return "no runs".to_owned();
+        return Text::from("no runs");
     }
     let mut rows = table(&["RUN", "FLOW", "STATUS", "STARTED", "TOOK", "ERROR"]);
     for run in runs {

@@ -1,5 +1,3 @@
-use std::fmt::Write as _;
-
 use pgflow_runtime::migrate::{self, RecordedState, Status};
 use serde_json::json;
 
@@ -8,7 +6,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     table::{self, table},
 };
 
@@ -20,7 +18,7 @@ pub(crate) async fn run(connection: &Connection, output: &Output) -> Result<Exit
         value["is_current"] = json!(is_current);
         output::print_json(&value)?;
     } else {
-        output::print(&describe(&status)?)?;
+        output::print(describe(&status))?;
     }
     Ok(if is_current {
         Exit::Done
@@ -29,23 +27,34 @@ pub(crate) async fn run(connection: &Connection, output: &Output) -> Result<Exit
     })
 }
 
-fn describe(status: &Status) -> Result<String, Failure> {
-    let mut text = format!("Postgres     {}\n", status.server_version);
-    writeln!(text, "PGMQ         {}", status.pgmq)?;
+fn describe(status: &Status) -> Text {
+    let mut text = Text::new();
+    text.line(format!("Postgres     {}", status.server_version));
+    text.line(format!("PGMQ         {}", status.pgmq));
     if let Some(installation) = &status.installation {
-        writeln!(text, "environment  {}", installation.environment)?;
-        writeln!(
-            text,
+        text.line(format!("environment  {}", installation.environment));
+        text.line(format!(
             "protocol     {} (this command: {})",
             installation.protocol_version, status.code_protocol_version
-        )?;
+        ));
     }
-    writeln!(text, "functions    {}", functions(status))?;
+    text.line(format!("functions    {}", functions(status)));
     if !(status.applied.is_empty() && status.pending.is_empty()) {
-        writeln!(text, "\n{}\n", migrations(status))?;
+        text.blank();
+        text.append(migrations(status));
+        text.blank();
     }
-    text.push_str(&verdict(status));
-    Ok(text)
+    for object in &status.open_to_everybody {
+        text.line(format!("open to everybody: {object}"));
+    }
+    for grant in &status.missing_grants {
+        text.line(format!("missing on PGMQ: {grant}"));
+    }
+    for warning in &status.warnings {
+        text.field("warning: ", warning);
+    }
+    text.line(verdict(status));
+    text
 }
 
 fn functions(status: &Status) -> String {
@@ -64,7 +73,7 @@ fn functions(status: &Status) -> String {
     parts.join(", ")
 }
 
-fn migrations(status: &Status) -> String {
+fn migrations(status: &Status) -> Text {
     let mut rows = table(&["MIGRATION", "STATE", "APPLIED"]);
     for recorded in &status.applied {
         let state = match recorded.state {
@@ -98,6 +107,10 @@ fn verdict(status: &Status) -> String {
         "the database is newer than this command: update pgflow".to_owned()
     } else if has(RecordedState::Edited) {
         "an applied migration differs from the file in this command: use the command of a release"
+            .to_owned()
+    } else if !status.missing_grants.is_empty() {
+        "the owner of schema pgflow lacks rights on PGMQ, without which no worker starts: run these \
+         statements as the owner of PGMQ"
             .to_owned()
     } else {
         "not up to date: run `pgflow migrate`".to_owned()

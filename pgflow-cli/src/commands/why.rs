@@ -1,5 +1,3 @@
-use std::fmt::Write as _;
-
 use clap::Args;
 use pgflow_runtime::inspect::{self, RunningAttempt, StepExplanation, StepReason};
 use sqlx::PgConnection;
@@ -11,7 +9,8 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output, run_id,
+    output::{self, Text},
+    run_id,
     table::{self, table},
     words::{count, counts},
 };
@@ -43,7 +42,7 @@ impl Why {
                     StepReason::RunEnded => error_of_run(&mut database, self.run).await?,
                     _ => None,
                 };
-                output::print(&describe(&explanation, run_error)?)?;
+                output::print(describe(&explanation, run_error))?;
             }
             (None, true) => {
                 let answers = inspect::explain_run_as_json(&mut database, self.run).await?;
@@ -53,7 +52,7 @@ impl Why {
             (None, false) => {
                 let steps = inspect::explain_run(&mut database, self.run).await?;
                 self.assert_known(&mut database, &steps).await?;
-                output::print(&describe_run(&steps)?)?;
+                output::print(describe_run(&steps))?;
             }
         }
         Ok(Exit::Done)
@@ -82,20 +81,22 @@ async fn error_of_run(
 }
 
 /// The step that failed the run, a line for each step, and how to see more.
-fn describe_run(steps: &[StepExplanation]) -> Result<String, Failure> {
+fn describe_run(steps: &[StepExplanation]) -> Text {
     let Some(first) = steps.first() else {
-        return Ok("the run has no steps".to_owned());
+        return Text::from("the run has no steps");
     };
-    let mut text = String::new();
+    let mut text = Text::new();
     if let Some(culprit) = steps.iter().find(|step| step.status == "failed") {
-        write!(text, "Step \"{}\" failed the run", culprit.step_slug)?;
+        let failed = format!("Step \"{}\" failed the run", culprit.step_slug);
         match &culprit.error_message {
-            Some(error) => writeln!(text, ": {error}\n")?,
-            None => writeln!(text, ".\n")?,
+            Some(error) => text.line(format!("{failed}: {error}")),
+            None => text.line(format!("{failed}.")),
         }
+        text.blank();
     }
-    writeln!(text, "run   {} ({})", first.run_id, first.run_status)?;
-    writeln!(text, "flow  {}\n", first.flow_slug)?;
+    text.line(format!("run   {} ({})", first.run_id, first.run_status));
+    text.line(format!("flow  {}", first.flow_slug));
+    text.blank();
     let mut rows = table(&["STEP", "STATUS", "WHY"]);
     for step in steps {
         rows.add_row([
@@ -104,32 +105,36 @@ fn describe_run(steps: &[StepExplanation]) -> Result<String, Failure> {
             table::times_in(&step.message),
         ]);
     }
-    writeln!(text, "{}\n", table::text(&rows))?;
-    write!(text, "what that rests on: pgflow why {} STEP", first.run_id)?;
-    Ok(text)
+    text.append(table::text(&rows));
+    text.blank();
+    text.line(format!(
+        "what that rests on: pgflow why {} STEP",
+        first.run_id
+    ));
+    text
 }
 
 /// The reason, and then what it rests on; `run_error` is why the run failed, of another step than the one that failed it.
-fn describe(explanation: &StepExplanation, run_error: Option<String>) -> Result<String, Failure> {
-    let mut text = format!("{}\n\n", table::times_in(&explanation.message));
-    writeln!(
-        text,
+fn describe(explanation: &StepExplanation, run_error: Option<String>) -> Text {
+    let mut text = Text::from(table::times_in(&explanation.message));
+    text.blank();
+    text.line(format!(
         "run          {} ({})",
         explanation.run_id, explanation.run_status
-    )?;
-    writeln!(text, "flow         {}", explanation.flow_slug)?;
-    write!(
-        text,
+    ));
+    text.line(format!("flow         {}", explanation.flow_slug));
+    text.line(format!(
         "step         {} ({})",
         explanation.step_slug, explanation.status
-    )?;
+    ));
     for (label, value) in facts(explanation, run_error) {
-        write!(text, "\n{label:<13}{value}")?;
+        text.field(&format!("{label:<13}"), &value);
     }
     if !explanation.running.is_empty() {
-        write!(text, "\n\n{}", running(&explanation.running))?;
+        text.blank();
+        text.append(running(&explanation.running));
     }
-    Ok(text)
+    text
 }
 
 /// Those that are known.
@@ -168,7 +173,7 @@ fn facts(explanation: &StepExplanation, run_error: Option<String>) -> Vec<(&'sta
         .collect()
 }
 
-fn running(attempts: &[RunningAttempt]) -> String {
+fn running(attempts: &[RunningAttempt]) -> Text {
     let mut rows = table(&["TASK", "ATTEMPT", "WORKER", "SINCE", "FOR", "OVERDUE AT"]);
     for attempt in attempts {
         rows.add_row([

@@ -37,6 +37,19 @@ fn a_command_without_a_database_says_how_to_name_one() {
 }
 
 #[test]
+fn a_password_file_that_can_not_be_read_is_no_news() {
+    let database = Database::migrated();
+    let ran = crate::support::command(&["runs"])
+        .env("DATABASE_URL", &database.url)
+        // A file is no directory.
+        .env("PGPASSFILE", "/etc/passwd/pgpass")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(ran.stderr).unwrap(), "");
+    assert!(ran.status.success());
+}
+
+#[test]
 fn the_option_wins_over_the_environment() {
     let (database, other) = (Database::migrated(), Database::blank());
     let found = other.pgflow(&["runs", "--database-url", &database.url]);

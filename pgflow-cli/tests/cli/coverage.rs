@@ -48,3 +48,12 @@ fn an_unknown_flow_is_not_found_and_no_flow_is_no_fault() {
         "no flows\n"
     );
 }
+
+#[test]
+fn a_queue_without_a_worker_is_no_fault_while_nothing_waits_in_it() {
+    let database = Database::with_two_flows();
+    let shown = database.pgflow(&["coverage"]).done();
+    assert!(shown.contains("NO\n"), "{shown}");
+    database.execute("select pgmq.drop_queue('steps__a')");
+    assert_eq!(database.pgflow(&["coverage"]).code, NOT_COVERED);
+}

@@ -45,7 +45,7 @@ fn a_flow_goes_with_all_that_is_its_own() {
     assert_eq!(
         json(&deleted),
         json(
-            r#"{"flow_slug": "other", "removed_runs": 1, "queues": ["other"], "workers_told_to_stop": 0}"#
+            r#"{"flow_slug": "other", "removed_runs": 1, "queues": ["other"], "functions": [], "workers_told_to_stop": 0}"#
         )
     );
     assert_eq!(left(&database), [0, 0, 0]);
@@ -62,8 +62,26 @@ fn a_worker_that_is_told_already_and_a_silent_one_are_not_counted() {
         database.execute(WORKER);
         database.execute(&format!("update pgflow.workers set {change}"));
         let deleted = database.pgflow(&["delete-flow", "sums", "--yes"]).done();
-        assert_eq!(deleted, "deleted flow sums with 0 runs and queue sums\n");
+        assert!(!deleted.contains("told to stop"), "{deleted}");
     }
+}
+
+#[test]
+fn worker_functions_that_nobody_runs_any_more_go_with_their_flow() {
+    let database = Database::with_two_flows();
+    for (id, function) in [(1, "sums"), (2, "audit")] {
+        let worker = database.register(id, function, "sums", None);
+        database.execute(&format!("select pgflow.mark_worker_stopped('{worker}')"));
+    }
+    database.register(3, "steps__a", "steps", Some("a"));
+    database.execute("select pgflow.disable_worker_function('sums', 'retired')");
+    let deleted = database.pgflow(&["delete-flow", "sums", "--yes"]).done();
+    assert_eq!(
+        deleted,
+        "deleted flow sums with 0 runs and queue sums; worker functions audit, sums went with it\n"
+    );
+    let left = database.text("select string_agg(function_name, ', ') from pgflow.worker_functions");
+    assert_eq!(left, "steps__a");
 }
 
 #[test]

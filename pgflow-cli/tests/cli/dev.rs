@@ -103,6 +103,56 @@ fn dev_keeps_its_data_in_the_directory_that_it_is_given() {
     assert_eq!(second.stop().1, "");
 }
 
+#[test]
+fn dev_ends_with_an_error_when_its_postgres_has_ended() {
+    let dev = start(&[]);
+    let pid = "select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)";
+    let pid = dev.database.text(pid);
+    let killed = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(killed.success());
+    let ended = dev.child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("error: the private Postgres ended with exit status 0"),
+        "{said}"
+    );
+    assert!(said.contains("\n       "), "the log is indented: {said}");
+}
+
+#[test]
+fn dev_uses_no_link_and_leaves_what_it_leads_to_alone() {
+    let home = tempfile::Builder::new()
+        .permissions(permissions())
+        .tempdir()
+        .unwrap();
+    let precious = home.path().join("precious");
+    std::fs::write(&precious, "precious").unwrap();
+    let data = home.path().join("data");
+    let target = home.path().join("target");
+    let arguments = ["dev", "--data-dir", data.to_str().unwrap()];
+    // The directory itself, and then each file that is made in it.
+    std::os::unix::fs::symlink(&target, &data).unwrap();
+    let error = crate::support::pgflow(&arguments).failed(1);
+    assert!(error.contains("it is a link to"), "{error}");
+    assert!(!target.exists());
+    for name in ["owner.lock", "server.log"] {
+        std::fs::remove_file(&data)
+            .or_else(|_| std::fs::remove_dir_all(&data))
+            .unwrap();
+        std::fs::create_dir(&data).unwrap();
+        if name == "server.log" {
+            std::fs::write(data.join("owner.lock"), "").unwrap();
+            let owner = std::os::unix::fs::MetadataExt::uid(&data.metadata().unwrap());
+            std::os::unix::fs::chown(data.join("owner.lock"), Some(owner), None).unwrap();
+        }
+        std::os::unix::fs::symlink(&precious, data.join(name)).unwrap();
+        let error = crate::support::pgflow(&arguments).failed(1);
+        assert!(error.contains("because it"), "{name}: {error}");
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+    }
+}
+
 fn permissions() -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::Permissions::from_mode(0o755)

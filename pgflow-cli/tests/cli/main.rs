@@ -19,6 +19,8 @@ mod running;
 mod runs;
 mod start;
 mod support;
+mod terminal;
+mod tune;
 #[cfg(unix)]
 mod watch;
 mod why;

@@ -190,11 +190,34 @@ mod interrupted {
             assert!(sent.unwrap().success());
         }
 
+        /// The next line, but for signs of life.
         fn line(&mut self) -> String {
+            loop {
+                let line = self.any_line();
+                if !line.ends_with(" so far\n") {
+                    return line;
+                }
+            }
+        }
+
+        fn any_line(&mut self) -> String {
             let mut line = String::new();
             self.stderr.read_line(&mut line).unwrap();
             line
         }
+    }
+
+    #[test]
+    fn without_a_terminal_a_long_removal_says_how_far_it_is() {
+        let mut blocked = blocked(&[]);
+        let line = blocked.any_line();
+        assert!(
+            line.starts_with("0 runs removed, ") && line.ends_with(" seconds so far\n"),
+            "{line}"
+        );
+        blocked.held.let_go();
+        assert!(blocked.child.wait().unwrap().success());
+        assert_eq!(blocked.database.runs(), 0);
     }
 
     #[test]

@@ -98,3 +98,73 @@ fn a_queue_that_is_gone_is_said_to_be_and_an_unknown_flow_is_not_found() {
         "no queues\n"
     );
 }
+
+#[test]
+fn a_stray_message_is_shown_and_cleared_by_one_command() {
+    let database = Database::with_two_flows();
+    database.register(1, "sums", "sums", None);
+    database.execute(
+        "select pgmq.send('sums', '{\"hello\": \"secret\"}');
+         select pgflow.claim_tasks('00000000-0000-0000-0000-000000000001', 10)",
+    );
+    let shown = database.pgflow(&["queues", "--inspect"]).done();
+    let row = shown.lines().nth(1).unwrap();
+    assert!(row.starts_with("sums   1        none  0"), "{shown}");
+    assert!(row.ends_with("no task has this message"), "{shown}");
+    assert!(!shown.contains("secret"), "{shown}");
+    let body = database
+        .pgflow(&["queues", "--inspect", "sums", "--body"])
+        .done();
+    assert!(body.contains("{\"hello\":\"secret\"}"), "{body}");
+    let as_json = json(&database.pgflow(&["queues", "--inspect", "--json"]).done());
+    assert_eq!(as_json[0].get("body"), None);
+    assert_eq!(
+        database.pgflow(&["queues", "--inspect", "steps__a"]).done(),
+        "no message that no worker can take\n"
+    );
+    let error = database.pgflow(&["queues", "--inspect", "sum"]).failed(3);
+    assert!(error.contains("did you mean \"sums\"?"), "{error}");
+
+    let cleared = database
+        .pgflow(&["workers", "enable", "sums", "--archive-unsupported"])
+        .done();
+    let mut lines = cleared.lines();
+    assert_eq!(
+        lines.next(),
+        Some("archived message 1 of queue sums: no task has this message")
+    );
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("sums is enabled; it was disabled since")
+    );
+    assert_eq!(
+        database.number("select count(*) from pgflow.worker_functions where enabled"),
+        1
+    );
+}
+
+#[test]
+fn a_message_of_a_task_is_not_archived_and_nothing_is_enabled() {
+    let database = Database::with_two_flows();
+    database.register(1, "sums", "sums", None);
+    database.execute(
+        "select pgflow.start_flow('sums', '{}');
+         update pgmq.q_sums set message = message || '{\"step_slug\": \"other\"}';
+         select pgmq.send('sums', '1');
+         select pgflow.claim_tasks('00000000-0000-0000-0000-000000000001', 10)",
+    );
+    let error = database
+        .pgflow(&["workers", "enable", "sums", "--archive-unsupported"])
+        .failed(1);
+    assert!(
+        error.contains("message 1 of queue \"sums\" can't be archived"),
+        "{error}"
+    );
+    assert_eq!(database.number("select count(*) from pgmq.q_sums"), 2);
+    assert_eq!(
+        database.number("select count(*) from pgflow.worker_functions where enabled"),
+        0
+    );
+}

@@ -95,3 +95,23 @@ fn an_input_that_the_flow_does_not_take_is_an_error() {
         .failed(1);
     assert!(error.contains("needs an array"), "{error}");
 }
+
+#[test]
+fn the_id_of_a_run_with_another_input_is_an_error_whatever_became_of_it() {
+    let database = Database::with_a_run_that_failed(ID);
+    let start =
+        |input: &str| database.pgflow(&["start", "twins", "--input", input, "--run-id", ID]);
+    let error = start("[1]").failed(1);
+    assert!(
+        error.contains("exists already with another input, and is failed"),
+        "{error}"
+    );
+    // The same as JSON, however it is written.
+    assert_eq!(start("[ 1, 2.0, 3 ]").done().trim_end(), ID);
+    database.execute(
+        "update pgflow.runs set status = 'started', failed_at = null, error_message = null",
+    );
+    let error = start("{}").code;
+    assert_ne!(error, 0);
+    assert_eq!(database.runs(), 1);
+}

@@ -89,6 +89,53 @@ pub enum DevError {
         path: PathBuf,
     },
 
+    /// What was found could be a trap: a link, or a file or directory of somebody else.
+    #[error(
+        "`{}` is not used, because {problem}; expected {expected}; remove it, or choose another directory",
+        path.display()
+    )]
+    Unsafe {
+        /// What was found.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// What would be used.
+        expected: &'static str,
+    },
+
+    /// The user of the server is not in the list of users, in which initdb looks it up.
+    #[error(
+        "initdb of Postgres needs a name for the user that runs it, and user id {uid} has none; expected \
+         an entry in /etc/passwd, which a container that is given a number for its user often lacks; add \
+         one, start as a user that has one, or set DATABASE_URL to a running server"
+    )]
+    NamelessUser {
+        /// The number of the user.
+        uid: u32,
+    },
+
+    /// The limit of open files is too low for a server.
+    #[error(
+        "a process may open {limit} files here, which is too few for Postgres; expected some hundreds; \
+         raise the limit (`ulimit -n 1024`), or set DATABASE_URL to a running server"
+    )]
+    TooFewFiles {
+        /// The limit of this process, which the server inherits.
+        limit: u64,
+    },
+
+    /// The private server ended although nobody has stopped it.
+    #[error(
+        "the private Postgres ended {status} while it was in use; expected it to run until it is stopped; \
+         start it again; see the end of its log:\n{log}"
+    )]
+    Ended {
+        /// How it ended.
+        status: String,
+        /// The last lines of its log.
+        log: String,
+    },
+
     /// Started by root, and the server's user can't use the directory.
     #[error(
         "`{}` is out of reach for user `{user}`, as whom the server runs because Postgres refuses to run \
@@ -202,4 +249,22 @@ pub enum DevError {
         "private Postgres servers need a Unix; expected DATABASE_URL on this platform; set it to a running server"
     )]
     Unsupported,
+}
+
+impl DevError {
+    /// Why a file or directory could not be given to the server's user.
+    #[cfg(unix)]
+    pub(super) fn not_given(path: &std::path::Path, uid: u32, source: io::Error) -> Self {
+        let expected = if source.kind() == io::ErrorKind::PermissionDenied {
+            "that root may give files away, which takes CAP_CHOWN and a file system on which root has \
+             its rights; grant that, or start as an ordinary user"
+        } else {
+            "a file system that supports owners"
+        };
+        Self::Io {
+            what: format!("giving `{}` to user {uid}", path.display()),
+            expected,
+            source,
+        }
+    }
 }

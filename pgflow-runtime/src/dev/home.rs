@@ -5,12 +5,13 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::directory::Directory;
 use super::error::DevError;
 use super::postgres::Written;
 use super::user::ServerUser;
@@ -24,7 +25,9 @@ const SHUTDOWN: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Home {
-    path: PathBuf,
+    directory: Directory,
+    /// Where the socket lies, when that is another directory.
+    sockets: Option<Directory>,
     socket_directory: String,
     /// Goes away with the server; here until a supervisor takes over.
     ephemeral: Option<TempDir>,
@@ -35,67 +38,96 @@ pub(super) struct Home {
 impl Home {
     /// A new directory below `parent`, or where the system keeps temporary files.
     pub(super) fn temporary(parent: Option<&Path>) -> Result<Self, DevError> {
-        let user = ServerUser::for_directory(None)?;
-        let (directory, socket_directory) = match parent {
+        let user = ServerUser::for_owner(None)?;
+        let short = match parent {
             Some(parent) => directory_in(parent, user.as_ref())?,
             None => short_directory(user.as_ref())?,
         };
         Ok(Self {
-            path: directory.path().to_owned(),
-            socket_directory,
-            ephemeral: Some(directory),
+            directory: short.directory,
+            sockets: None,
+            socket_directory: short.as_text,
+            ephemeral: Some(short.removed),
             user,
             is_kept: false,
         })
     }
 
     pub(super) fn kept(path: &Path) -> Result<Self, DevError> {
+        let directory = Directory::open(path, true)?;
         let failed = |source| DevError::Io {
-            what: format!("preparing `{}`", path.display()),
+            what: format!("preparing `{}`", directory.path().display()),
             expected: "a path for a directory of your own",
             source,
         };
-        let path = std::path::absolute(path).map_err(failed)?;
-        fs::create_dir_all(&path).map_err(failed)?;
-        let is_empty = fs::read_dir(&path).map_err(failed)?.next().is_none();
-        if !is_empty && !path.join(OWNER_LOCK).exists() {
+        if !directory.is_empty().map_err(failed)? && !directory.has(OWNER_LOCK) {
+            let path = directory.path().to_owned();
             return Err(DevError::ForeignDirectory { path });
         }
-        let user = ServerUser::for_directory(Some(&path))?;
-        close(&path, user.as_ref())?;
-        let (socket_directory, ephemeral) = if let Some(path) = for_socket(&path) {
-            (path, None)
-        } else {
-            let (directory, path) = short_directory(user.as_ref())?;
-            (path, Some(directory))
-        };
-        Ok(Self {
-            path,
-            socket_directory,
-            ephemeral,
+        let user = ServerUser::for_owner(Some(directory.owner().map_err(failed)?))?;
+        close(&directory, user.as_ref())?;
+        let mut home = Self {
+            socket_directory: String::new(),
+            sockets: None,
+            ephemeral: None,
             user,
             is_kept: true,
-        })
+            directory,
+        };
+        if let Some(as_text) = for_socket(home.directory.path()) {
+            home.socket_directory = as_text;
+        } else {
+            let short = short_directory(home.user.as_ref())?;
+            home.socket_directory = short.as_text;
+            home.sockets = Some(short.directory);
+            home.ephemeral = Some(short.removed);
+        }
+        Ok(home)
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.directory.path()
     }
 
     pub(super) fn socket_directory(&self) -> &str {
         &self.socket_directory
     }
 
-    pub(super) fn data(&self) -> PathBuf {
-        self.path.join("data")
+    /// Whether the server listens on its socket for this port: not somebody else, and not through a
+    /// link that leads to another server.
+    pub(super) fn has_socket(&self, port: u16) -> bool {
+        let sockets = self.sockets.as_ref().unwrap_or(&self.directory);
+        sockets.has_socket(&format!(".s.PGSQL.{port}"), self.server_ids().0)
     }
 
-    pub(super) fn log(&self) -> PathBuf {
-        self.path.join("server.log")
+    pub(super) fn data(&self) -> PathBuf {
+        self.path().join(DATA)
     }
 
     pub(super) fn exited(&self) -> PathBuf {
-        self.path.join("exited")
+        self.path().join(EXITED)
+    }
+
+    /// The exit status of the server; none while it runs.
+    pub(super) fn exit_status(&self) -> io::Result<Option<String>> {
+        let status = self.directory.read(EXITED)?;
+        Ok(status.map(|status| status.trim().to_owned()))
+    }
+
+    /// The last lines of the server's log; when it can't be read, why.
+    pub(super) fn log_tail(&self) -> String {
+        const LINES: usize = 20;
+        match self.directory.read(LOG) {
+            Ok(text) => {
+                let text = text.unwrap_or_default();
+                let lines: Vec<&str> = text.lines().collect();
+                lines[lines.len().saturating_sub(LINES)..].join("\n")
+            }
+            Err(error) => {
+                let path = self.path().join(LOG);
+                format!("(`{}` can't be read: {error})", path.display())
+            }
+        }
     }
 
     /// The directory that the supervisor removes when the server has stopped.
@@ -115,33 +147,34 @@ impl Home {
         let path = self.data().join("PG_VERSION");
         let failed = |source| DevError::Io {
             what: format!("reading `{}`", path.display()),
-            expected: "the major version of Postgres",
+            expected: "the major version of Postgres in a file that is no link",
             source,
         };
-        match fs::read_to_string(&path) {
-            Ok(text) => {
-                let major = text
-                    .trim()
-                    .parse()
-                    .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
-                let home = self.path.clone();
-                Ok(Some(Written { major, home }))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed(error)),
-        }
+        let data = self.directory.subdirectory(DATA).map_err(failed)?;
+        let Some(text) = data
+            .map_or(Ok(None), |data| data.read("PG_VERSION"))
+            .map_err(failed)?
+        else {
+            return Ok(None);
+        };
+        let major = text
+            .trim()
+            .parse()
+            .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
+        let home = self.path().to_owned();
+        Ok(Some(Written { major, home }))
     }
 
     /// Makes the caller the one owner, and waits until the server of an earlier owner has stopped.
     pub(super) fn claim(&self, url: &str) -> Result<Claim, DevError> {
-        let mut owner = self.open(OWNER_LOCK)?;
-        if !try_lock(&owner, &self.path)? {
+        let mut owner = self.directory.open_file(OWNER_LOCK, self.server_ids())?;
+        if !try_lock(&owner, self.path())? {
             let mut url = String::new();
             owner
                 .read_to_string(&mut url)
                 .map_err(|source| self.failed("reading the lock of", source))?;
             return Err(DevError::DataInUse {
-                path: self.path.clone(),
+                path: self.path().to_owned(),
                 url,
             });
         }
@@ -150,12 +183,12 @@ impl Home {
             .and_then(|()| owner.write_all(url.as_bytes()))
             .map_err(|source| self.failed("writing the lock of", source))?;
 
-        let log = self.open("server.log")?;
+        let log = self.directory.open_file(LOG, self.server_ids())?;
         let deadline = Instant::now() + SHUTDOWN;
-        while !try_lock(&log, &self.path)? {
+        while !try_lock(&log, self.path())? {
             if Instant::now() > deadline {
                 return Err(DevError::StillRunning {
-                    path: self.path.clone(),
+                    path: self.path().to_owned(),
                     pid: self.server_pid(),
                     waited: SHUTDOWN.as_secs(),
                 });
@@ -164,42 +197,36 @@ impl Home {
         }
         log.set_len(0)
             .map_err(|source| self.failed("emptying the log of", source))?;
-        match fs::remove_file(self.exited()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(self.failed("cleaning", error))
-            }
-            _ => Ok(Claim { owner, log }),
-        }
+        self.directory
+            .remove(EXITED)
+            .map_err(|source| self.failed("cleaning", source))?;
+        Ok(Claim { owner, log })
     }
 
-    fn open(&self, name: &str) -> Result<File, DevError> {
-        let path = self.path.join(name);
-        let file = File::options()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(|source| self.failed("opening a file of", source))?;
-        if let Some(user) = &self.user {
-            user.give(&path)?;
-        }
-        Ok(file)
+    /// The user and the group of the server.
+    pub(super) fn server_ids(&self) -> (u32, u32) {
+        self.user.as_ref().map_or_else(own_ids, ServerUser::ids)
     }
 
     fn server_pid(&self) -> String {
-        let pid_file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
-        pid_file.lines().next().unwrap_or("PID").to_owned()
+        let data = self.directory.subdirectory(DATA).ok().flatten();
+        let pid_file = data.and_then(|data| data.read("postmaster.pid").ok().flatten());
+        let pid = pid_file.unwrap_or_default();
+        pid.lines().next().unwrap_or("PID").to_owned()
     }
 
     fn failed(&self, what: &str, source: io::Error) -> DevError {
         DevError::Io {
-            what: format!("{what} `{}`", self.path.display()),
+            what: format!("{what} `{}`", self.path().display()),
             expected: "a directory of your own on a local file system",
             source,
         }
     }
 }
 
+const DATA: &str = "data";
+const LOG: &str = "server.log";
+const EXITED: &str = "exited";
 const OWNER_LOCK: &str = "owner.lock";
 
 /// The two locks of a directory.
@@ -224,48 +251,93 @@ fn try_lock(file: &File, home: &Path) -> Result<bool, DevError> {
 }
 
 /// Closes `directory` to everybody but the server's user.
-fn close(directory: &Path, user: Option<&ServerUser>) -> Result<(), DevError> {
-    if let Some(user) = user {
-        user.give(directory)?;
+fn close(directory: &Directory, user: Option<&ServerUser>) -> Result<(), DevError> {
+    let failed = |source| DevError::Io {
+        what: format!("closing `{}` to other users", directory.path().display()),
+        expected: "a directory of your own",
+        source,
+    };
+    // First: what its next owner may do is done before it is given away.
+    directory.close().map_err(failed)?;
+    let Some(user) = user else {
+        return Ok(());
+    };
+    let ids = user.ids();
+    if directory.owner().map_err(failed)? != ids {
+        directory
+            .give(ids.0, ids.1)
+            .map_err(|source| DevError::not_given(directory.path(), ids.0, source))?;
     }
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).map_err(|source| {
-        DevError::Io {
-            what: format!("closing `{}` to other users", directory.display()),
-            expected: "a directory of your own",
-            source,
-        }
-    })?;
-    user.map_or(Ok(()), |user| user.check_reach(directory))
+    user.check_reach(directory.path())
+}
+
+/// A new directory that can hold a socket, and that goes away.
+struct ShortDirectory {
+    directory: Directory,
+    as_text: String,
+    removed: TempDir,
 }
 
 /// A new directory that can hold a socket and that the server's user can reach.
-fn short_directory(user: Option<&ServerUser>) -> Result<(TempDir, String), DevError> {
+fn short_directory(user: Option<&ServerUser>) -> Result<ShortDirectory, DevError> {
     let first = directory_in(&std::env::temp_dir(), user);
     // TMPDIR may be deep, or closed to the server's user.
     first.or_else(|error| directory_in(Path::new("/tmp"), user).map_err(|_| error))
 }
 
-fn directory_in(parent: &Path, user: Option<&ServerUser>) -> Result<(TempDir, String), DevError> {
-    let directory = tempfile::Builder::new()
+fn directory_in(parent: &Path, user: Option<&ServerUser>) -> Result<ShortDirectory, DevError> {
+    let parent = Directory::resolve(parent, false).or_else(|error| {
+        resolved(parent).map_or(Err(error), |path| Directory::resolve(&path, false))
+    })?;
+    let failed = |source| DevError::Io {
+        what: format!("creating a directory in `{}`", parent.path().display()),
+        expected: "a directory that we may write to",
+        source,
+    };
+    let removed = tempfile::Builder::new()
         .prefix("pgflow-")
         .permissions(fs::Permissions::from_mode(0o700))
-        .tempdir_in(parent)
-        .map_err(|source| DevError::Io {
-            what: format!("creating a directory in `{}`", parent.display()),
-            expected: "a directory that we may write to",
-            source,
-        })?;
-    let Some(path) = for_socket(directory.path()) else {
+        .tempdir_in(parent.path())
+        .map_err(failed)?;
+    let Some(as_text) = for_socket(removed.path()) else {
         return Err(DevError::SocketPath {
-            path: directory.path().to_owned(),
+            path: removed.path().to_owned(),
             limit: SOCKET_LIMIT,
         });
     };
-    close(directory.path(), user)?;
+    let directory = Directory::open(removed.path(), false)?;
+    // Where others may rename it, another one may have taken its place.
+    if directory.owner().map_err(failed)?.0 != own_ids().0
+        || !directory.is_empty().map_err(failed)?
+    {
+        return Err(DevError::Unsafe {
+            path: directory.path().to_owned(),
+            problem: "somebody else has put it there".to_owned(),
+            expected: "a directory in which only its owner may rename files",
+        });
+    }
+    close(&directory, user)?;
     if let Some(user) = user {
         user.check_removal(directory.path())?;
     }
-    Ok((directory, path))
+    Ok(ShortDirectory {
+        directory,
+        as_text,
+        removed,
+    })
+}
+
+/// Where the link leads that root or our own user has made of a whole directory, such as `/tmp` on
+/// macOS; none for other links.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let link = path.symlink_metadata().ok()?;
+    let is_ours = [0, own_ids().0].contains(&link.uid()) && link.is_symlink();
+    is_ours.then(|| path.canonicalize().ok()).flatten()
+}
+
+fn own_ids() -> (u32, u32) {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    (uid.as_raw(), gid.as_raw())
 }
 
 /// The path as text when a socket fits into it and a URL can name it.
@@ -290,6 +362,48 @@ mod tests {
         );
         let mode = directory.path().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o755);
+    }
+
+    #[test]
+    fn a_planted_link_is_refused_and_what_it_leads_to_left_alone() {
+        for name in [OWNER_LOCK, LOG] {
+            let root = tempfile::tempdir().unwrap();
+            let precious = root.path().join("precious");
+            fs::write(&precious, "precious").unwrap();
+            let path = root.path().join("kept");
+            fs::create_dir(&path).unwrap();
+            // As an earlier database left it.
+            Home::kept(&path)
+                .unwrap()
+                .claim("postgres://earlier")
+                .unwrap();
+            fs::remove_file(path.join(name)).unwrap();
+            std::os::unix::fs::symlink(&precious, path.join(name)).unwrap();
+            let before = precious.metadata().unwrap();
+            let error = Home::kept(&path)
+                .unwrap()
+                .claim("postgres://x")
+                .unwrap_err();
+            assert!(error.to_string().contains("it is a link"), "{error}");
+            let after = precious.metadata().unwrap();
+            assert_eq!((before.uid(), before.mode()), (after.uid(), after.mode()));
+            assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        }
+    }
+
+    #[test]
+    fn reading_the_state_of_a_server_follows_no_link() {
+        let root = tempfile::tempdir().unwrap();
+        let secret = root.path().join("secret");
+        fs::write(&secret, "hunter2").unwrap();
+        let home = Home::kept(&root.path().join("kept")).unwrap();
+        for name in [LOG, EXITED] {
+            std::os::unix::fs::symlink(&secret, home.path().join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(root.path(), home.data()).unwrap();
+        assert!(!home.log_tail().contains("hunter2"));
+        assert!(home.exit_status().is_err());
+        assert!(home.written_by().is_err());
     }
 
     #[test]

@@ -22,6 +22,8 @@
 #![cfg_attr(not(unix), allow(dead_code, reason = "what only private servers need"))]
 
 mod builder;
+#[cfg(unix)]
+mod directory;
 mod error;
 #[cfg(unix)]
 mod home;
@@ -107,6 +109,15 @@ impl DevDatabase {
             marked.map_err(|source| DevError::MarkLocal { source })?;
         }
         Ok(pool)
+    }
+
+    /// Resolves when a private server has ended by itself, with the reason; never for another server.
+    pub async fn ended(&self) -> DevError {
+        #[cfg(unix)]
+        if let Some(server) = &self.server {
+            return server.ended().await;
+        }
+        std::future::pending().await
     }
 
     /// Stops a private server and waits until it is gone, which dropping does as well, but without a report

@@ -1,7 +1,6 @@
 //! A private server.
 
-use std::fs::{self, File};
-use std::path::Path;
+use std::fs::File;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
@@ -17,6 +16,8 @@ use super::url;
 /// A slow machine under load still initialises a cluster well within this.
 const START: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(5);
+/// How soon the end of a server is noticed.
+const WATCH: Duration = Duration::from_millis(250);
 const SUPERUSER: &str = "postgres";
 /// The database that every cluster has.
 const MAINTENANCE: &str = "postgres";
@@ -87,12 +88,15 @@ impl Server {
             .ssl_mode(PgSslMode::Disable);
         let deadline = Instant::now() + START;
         loop {
-            let refusal = match options.connect().await {
-                Ok(connection) => return Ok(connection),
-                Err(error) => error,
+            let refusal = if self.home.has_socket(self.port) {
+                match options.connect().await {
+                    Ok(connection) => return Ok(connection),
+                    Err(error) => error.to_string(),
+                }
+            } else {
+                "it has no socket".to_owned()
             };
-            if let Ok(status) = fs::read_to_string(self.home.exited()) {
-                let status = status.trim();
+            if let Ok(Some(status)) = self.home.exit_status() {
                 return Err(self.not_started(format!("ended with exit status {status}")));
             }
             if Instant::now() > deadline {
@@ -102,11 +106,38 @@ impl Server {
         }
     }
 
+    /// Resolves when the server has ended although nobody has stopped it.
+    pub(super) async fn ended(&self) -> DevError {
+        loop {
+            let status = match self.home.exit_status() {
+                Ok(None) => {
+                    tokio::time::sleep(WATCH).await;
+                    continue;
+                }
+                Ok(Some(status)) => format!("with exit status {status}"),
+                Err(error) => format!("(its exit status can't be read: {error})"),
+            };
+            let log = self.home.log_tail();
+            return DevError::Ended { status, log };
+        }
+    }
+
     fn not_started(&self, problem: String) -> DevError {
+        let log = self.home.log_tail();
+        let uid = self.home.server_ids().0;
+        // The locale of the server's tools is C, so this is what initdb says.
+        if log.contains("could not look up effective user ID") {
+            return DevError::NamelessUser { uid };
+        }
+        if log.contains("Too many open files") || log.contains("insufficient file descriptors") {
+            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+            let limit = limit.current.unwrap_or(u64::MAX);
+            return DevError::TooFewFiles { limit };
+        }
         DevError::NotStarted {
             problem,
             waited: START.as_secs(),
-            log: log_tail(&self.home.log()),
+            log,
         }
     }
 }
@@ -131,19 +162,6 @@ async fn create_database(connection: &mut PgConnection, name: &str) -> Result<()
             .map_err(failed)?;
     }
     Ok(())
-}
-
-/// The last lines of a server's log; when it can't be read, why.
-fn log_tail(path: &Path) -> String {
-    const LINES: usize = 20;
-    match fs::read(path) {
-        Ok(bytes) => {
-            let text = String::from_utf8_lossy(&bytes);
-            let lines: Vec<&str> = text.lines().collect();
-            lines[lines.len().saturating_sub(LINES)..].join("\n")
-        }
-        Err(error) => format!("(`{}` can't be read: {error})", path.display()),
-    }
 }
 
 /// Runs `work`, which waits for files and processes, where it keeps no task waiting.

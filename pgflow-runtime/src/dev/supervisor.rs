@@ -119,6 +119,12 @@ fn clean_environment(script: &mut Command) {
     for name in of_postgres.filter(|name| name.as_encoded_bytes().starts_with(b"PG")) {
         script.env_remove(name);
     }
+    // The script's own tools, `cat` and `rm`, lie there whatever PATH says.
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places = env::split_paths(&path).chain(["/usr/bin".into(), "/bin".into()]);
+    if let Ok(path) = env::join_paths(places) {
+        script.env("PATH", path);
+    }
     // The log in English; a known time zone, which spares initdb the search for ours.
     script.env("LC_ALL", "C").env("TZ", "UTC");
 }

@@ -1,7 +1,6 @@
-//! Whom the server runs as. Postgres refuses to run as root.
+//! The user of a server. Postgres refuses to run as root.
 
-use std::io;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,24 +16,21 @@ pub(super) struct ServerUser {
 }
 
 impl ServerUser {
-    /// The user for a server with data in `home`; `None` means our own user.
+    /// The user for a server in a directory of this user and group; `None` means our own user.
     ///
     /// A directory that belongs to somebody keeps its owner, so that root and its owner can use it in turns.
-    pub(super) fn for_directory(home: Option<&Path>) -> Result<Option<Self>, DevError> {
-        if id(&["-u"])? != Some(0) {
+    pub(super) fn for_owner(owner: Option<(u32, u32)>) -> Result<Option<Self>, DevError> {
+        if !rustix::process::geteuid().is_root() {
             return Ok(None);
         }
-        if let Some(owner) = home.and_then(|home| home.metadata().ok())
-            && owner.uid() != 0
+        if let Some((uid, gid)) = owner
+            && uid != 0
         {
-            return Ok(Some(Self {
-                uid: owner.uid(),
-                gid: owner.gid(),
-                name: owner.uid().to_string(),
-            }));
+            let name = uid.to_string();
+            return Ok(Some(Self { uid, gid, name }));
         }
         for name in ["postgres", "nobody"] {
-            if let (Some(uid), Some(gid)) = (id(&["-u", name])?, id(&["-g", name])?) {
+            if let Some((uid, gid)) = ids_of(name) {
                 let name = name.to_owned();
                 return Ok(Some(Self { uid, gid, name }));
             }
@@ -42,12 +38,9 @@ impl ServerUser {
         Err(DevError::NoServerUser)
     }
 
-    pub(super) fn give(&self, path: &Path) -> Result<(), DevError> {
-        chown(path, Some(self.uid), Some(self.gid)).map_err(|source| DevError::Io {
-            what: format!("giving `{}` to user `{}`", path.display(), self.name),
-            expected: "a file system that supports owners",
-            source,
-        })
+    /// The numbers of the user and of its group.
+    pub(super) fn ids(&self) -> (u32, u32) {
+        (self.uid, self.gid)
     }
 
     /// Lets `command` run as this user. Std drops root's supplementary groups along with its user.
@@ -74,7 +67,8 @@ impl ServerUser {
         self.run(&mut shell);
         let status = shell.status().map_err(|source| DevError::Io {
             what: format!("running /bin/sh as user `{}`", self.name),
-            expected: "that root may change its user",
+            expected: "that root may change its user, which takes CAP_SETUID and CAP_SETGID; \
+                       in a container without them, start as an ordinary user",
             source,
         })?;
         if status.success() {
@@ -88,25 +82,34 @@ impl ServerUser {
     }
 }
 
-/// The number that `id` prints; `None` when it knows no such user.
-fn id(arguments: &[&str]) -> Result<Option<u32>, DevError> {
-    let failed = |source: io::Error| DevError::Io {
-        what: format!("running `id {}`", arguments.join(" ")),
-        expected: "the number of a user",
-        source,
-    };
-    let output = Command::new("id")
-        .args(arguments)
-        .output()
-        .map_err(failed)?;
-    if !output.status.success() {
-        return Ok(None);
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let number = text.trim().parse();
-    number
-        .map(Some)
-        .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))
+/// The user and the group of that name; `None` when there is no such user.
+fn ids_of(name: &str) -> Option<(u32, u32)> {
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    // Users of a directory service are not in the file; `id` knows them.
+    ids_in(&passwd, name).or_else(|| Some((id("-u", name)?, id("-g", name)?)))
+}
+
+/// Of the lines `name:password:uid:gid:..`.
+fn ids_in(passwd: &str, name: &str) -> Option<(u32, u32)> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        if fields.next() != Some(name) {
+            return None;
+        }
+        let mut number = || fields.next()?.parse().ok();
+        number();
+        Some((number()?, number()?))
+    })
+}
+
+/// The number that `id` prints; `None` when it knows no such user, or is not there.
+fn id(option: &str, name: &str) -> Option<u32> {
+    // Not what lies on PATH: root runs it.
+    let places = ["/usr/bin/id", "/bin/id"];
+    let program = places.into_iter().find(|place| Path::new(place).exists())?;
+    let output = Command::new(program).args([option, name]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -114,26 +117,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_users_have_no_number() {
-        assert_eq!(id(&["-u", "no-such-user-here"]).unwrap(), None);
-        assert_eq!(id(&["-u", "root"]).unwrap(), Some(0));
+    fn users_are_found_by_their_whole_name() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\npostgresql:x:7:7::/:\npostgres:x:70:71::/:\n";
+        assert_eq!(ids_in(passwd, "postgres"), Some((70, 71)));
+        assert_eq!(ids_in(passwd, "nobody"), None);
+        assert_eq!(ids_in("postgres:x:none:1\n", "postgres"), None);
+        assert_eq!(ids_of("no-such-user-here"), None);
+        assert_eq!(id("-u", "root"), Some(0));
     }
 
     #[test]
     fn a_directory_keeps_its_owner() {
-        if id(&["-u"]).unwrap() != Some(0) {
+        if !rustix::process::geteuid().is_root() {
             println!("skipped: only root runs servers as another user");
             return;
         }
-        let directory = tempfile::tempdir().unwrap();
-        let of_root = ServerUser::for_directory(Some(directory.path()))
-            .unwrap()
-            .unwrap();
+        let of_root = ServerUser::for_owner(Some((0, 0))).unwrap().unwrap();
         assert_ne!(of_root.uid, 0);
-        chown(directory.path(), Some(4711), Some(4712)).unwrap();
-        let of_another = ServerUser::for_directory(Some(directory.path()))
-            .unwrap()
-            .unwrap();
-        assert_eq!((of_another.uid, of_another.gid), (4711, 4712));
+        let of_another = ServerUser::for_owner(Some((4711, 4712))).unwrap().unwrap();
+        assert_eq!(of_another.ids(), (4711, 4712));
     }
 }

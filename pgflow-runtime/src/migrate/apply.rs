@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 
 use super::{
     error::MigrateError,
-    functions, history, lock, pgmq, plan, privilege,
+    functions, history, lock, pgmq, plan, privilege, public_rights,
     report::{AppliedMigration, MigrateReport},
     session,
     source::{Source, digest},
@@ -17,7 +17,7 @@ use super::{
 /// Creates the schema and the two tables of the bookkeeping.
 pub(super) const BOOKKEEPING: &str = include_str!("sql/bookkeeping.sql");
 /// Refuses a role that can't create queues.
-pub(super) const PGMQ_RIGHTS: &str = include_str!("sql/pgmq_rights.sql");
+pub(super) const PGMQ_RIGHTS: &str = include_str!("sql/pgmq_may_create.sql");
 /// Notes who may call which function.
 pub(super) const GRANTS_BEFORE: &str = include_str!("sql/grants_before.sql");
 /// Grants again what was lost because a function was dropped and created again.
@@ -82,6 +82,10 @@ async fn migrate(
         privilege::require_create(transaction, "pgflow").await?;
     }
     let (pgmq, installed_pgmq) = pgmq::ensure(transaction, pool).await?;
+    let grants = pgmq::missing_grants(transaction).await?;
+    if !grants.is_empty() {
+        return Err(MigrateError::PgmqNotPermitted { grants });
+    }
     if !history.exists {
         sqlx::raw_sql(BOOKKEEPING)
             .execute(&mut *transaction)
@@ -95,9 +99,11 @@ async fn migrate(
         migrations: Vec::new(),
         functions: Vec::new(),
         dropped_functions: Vec::new(),
+        warnings: pgmq::warnings(&pgmq),
         pgmq,
         installed_pgmq,
         protocol_version: None,
+        closed: Vec::new(),
     };
     sqlx::raw_sql(GRANTS_BEFORE)
         .execute(&mut *transaction)
@@ -132,6 +138,8 @@ async fn migrate(
         report.dropped_functions = changes.dropped;
         report.protocol_version = set_protocol_version(transaction).await?;
     }
+    // Each time: a restored dump without rights, or a careless grant, opens what was closed.
+    report.closed = public_rights::close(transaction).await?;
     Ok(report)
 }
 

@@ -19,6 +19,7 @@ mod lock;
 mod pgmq;
 mod plan;
 mod privilege;
+mod public_rights;
 mod report;
 mod script;
 mod session;

@@ -3,6 +3,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::pgmq::PgmqState;
+use crate::printable::printable;
 
 /// What a migration changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -24,6 +25,11 @@ pub struct MigrateReport {
     pub installed_pgmq: bool,
     /// The protocol version that was set, when it was another one before.
     pub protocol_version: Option<i32>,
+    /// What was open to everybody and is closed now, such as `function pgflow.start_flow(..)`; new
+    /// functions are closed as well, and not listed.
+    pub closed: Vec<String>,
+    /// What an operator has to know, whether or not something changed.
+    pub warnings: Vec<String>,
 }
 
 /// A numbered migration, by number and name.
@@ -50,12 +56,17 @@ impl MigrateReport {
             && self.dropped_functions.is_empty()
             && !self.installed_pgmq
             && self.protocol_version.is_none()
+            && self.closed.is_empty()
     }
 }
 
 /// A few lines for people.
 impl fmt::Display for MigrateReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Names of objects are those that somebody gave them.
+        for warning in &self.warnings {
+            writeln!(f, "warning: {}", printable(warning))?;
+        }
         if self.is_unchanged() {
             return write!(f, "up to date at migration {}", self.to_version);
         }
@@ -69,10 +80,17 @@ impl fmt::Display for MigrateReport {
             writeln!(f, "applied {} functions", self.functions.len())?;
         }
         for signature in &self.dropped_functions {
-            writeln!(f, "dropped {signature}")?;
+            writeln!(f, "dropped {}", printable(signature))?;
         }
         if let Some(version) = self.protocol_version {
             writeln!(f, "set the protocol version to {version}")?;
+        }
+        for object in &self.closed {
+            writeln!(
+                f,
+                "revoked the rights of everybody on {}",
+                printable(object)
+            )?;
         }
         write!(f, "now at migration {}", self.to_version)
     }

@@ -6,7 +6,7 @@ use super::{
     error::MigrateError,
     history, pgmq,
     pgmq::PgmqState,
-    plan,
+    plan, public_rights,
     report::AppliedMigration,
     session,
     source::{Source, digest},
@@ -31,6 +31,13 @@ pub struct Status {
     pub gone_functions: Vec<String>,
     /// What is recorded of the installation; absent before the first migration.
     pub installation: Option<Installation>,
+    /// What everybody has a right on, such as `function pgflow.start_flow(..)`: a dump that was
+    /// restored without rights opens every function. `migrate` revokes it.
+    pub open_to_everybody: Vec<String>,
+    /// The statements that give the owner of the schema the rights on PGMQ that it lacks.
+    pub missing_grants: Vec<String>,
+    /// What an operator has to know.
+    pub warnings: Vec<String>,
     /// The newest migration that this program contains.
     pub code_version: i32,
     /// The protocol that this program speaks.
@@ -75,13 +82,15 @@ pub struct Installation {
 }
 
 impl Status {
-    /// Whether `migrate` would change nothing.
+    /// Whether `migrate` would change nothing, and has nothing to refuse.
     pub fn is_current(&self) -> bool {
         let fits = |recorded: &RecordedStatus| recorded.state == RecordedState::Applied;
         let protocol = self.installation.as_ref().map(|row| row.protocol_version);
         self.pending.is_empty()
             && self.changed_functions.is_empty()
             && self.gone_functions.is_empty()
+            && self.open_to_everybody.is_empty()
+            && self.missing_grants.is_empty()
             && self.applied.iter().all(fits)
             && protocol == Some(self.code_protocol_version)
     }
@@ -102,6 +111,12 @@ pub(super) async fn read(pool: &PgPool, source: &Source) -> Result<Status, Migra
         installation(&mut transaction).await?
     } else {
         None
+    };
+
+    let open_to_everybody = public_rights::list(&mut transaction).await?;
+    let missing_grants = match &pgmq {
+        PgmqState::Absent => Vec::new(),
+        _ => pgmq::missing_grants(&mut transaction).await?,
     };
 
     let applied = history.migrations.iter().map(|recorded| {
@@ -130,7 +145,10 @@ pub(super) async fn read(pool: &PgPool, source: &Source) -> Result<Status, Migra
     let gone = plan::long_gone(source.functions, &history.functions, source.latest());
     Ok(Status {
         server_version,
+        warnings: pgmq::warnings(&pgmq),
         pgmq,
+        open_to_everybody,
+        missing_grants,
         applied: applied.collect(),
         pending: pending
             .map(|migration| AppliedMigration {

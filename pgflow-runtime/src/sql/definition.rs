@@ -21,6 +21,15 @@ pub(crate) struct Compilation {
     /// Options that the database keeps although the definition says otherwise: operators tune them live.
     #[serde(default)]
     pub(crate) options_differ: Vec<String>,
+    /// The statements that give the database the options of the definition.
+    #[serde(default)]
+    pub(crate) option_updates: Vec<String>,
+    /// Those differences were not reported before.
+    #[serde(default)]
+    pub(crate) options_are_news: bool,
+    /// The database, a local one, has taken other options from the definition.
+    #[serde(default)]
+    pub(crate) options_followed: bool,
     /// Who still lives, of a flow that drains.
     #[serde(default)]
     pub(crate) workers: Vec<LiveWorker>,

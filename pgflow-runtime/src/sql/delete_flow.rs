@@ -86,7 +86,9 @@ async fn find_contents(
                           select own.queue_name from pgflow.flow_queues own \
                           where own.flow_slug = flow.flow_slug and not exists (select from pgflow.flow_queues other \
                               where other.queue_name = own.queue_name and other.flow_slug <> flow.flow_slug)) \
-                      order by 1) as queues \
+                      order by 1) as queues, \
+                array(select pgflow._worker_functions_of(flow.flow_slug, array( \
+                    select own.queue_name from pgflow.flow_queues own where own.flow_slug = flow.flow_slug))) as functions \
          from pgflow.flows flow \
          cross join lateral ( \
              select count(*) filter (where run.status = 'started') as started, \

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::{CallError, coverage, testing};
 use crate::operations::{
-    BusyWorker, DrainStatus, Fence, FunctionChange, FunctionStatus, RestartStatus, WorkerFunction,
-    WorkerStatus,
+    ArchivedMessage, BusyWorker, Cleared, DrainStatus, Fence, FunctionChange, FunctionStatus,
+    RestartStatus, Tuning, UnsupportedMessage, WorkerFunction, WorkerStatus,
 };
 
 const FUNCTION: &str = "function_name, start_mode, enabled, disabled_at, disabled_reason, fenced_at, recorded_enabled, \
@@ -177,6 +177,92 @@ pub(crate) async fn fence(
         functions: changes(before, after),
         told_to_stop,
     })
+}
+
+pub(crate) async fn unsupported_messages(
+    pool: &PgPool,
+    queue_name: Option<&str>,
+    with_body: bool,
+) -> Result<Vec<UnsupportedMessage>, CallError> {
+    Ok(sqlx::query_as(
+        "select queue_name, message_id, enqueued_at, visible_at, read_count, has_task, reason, \
+             case when $2 then body end as body \
+         from pgflow.unsupported_messages(in_queue => $1)",
+    )
+    .bind(queue_name)
+    .bind(with_body)
+    .fetch_all(pool)
+    .await?)
+}
+
+/// All of it in one transaction, or nothing when a message has to stay.
+pub(crate) async fn enable_archiving(
+    pool: &PgPool,
+    function_names: &[String],
+) -> Result<Cleared, CallError> {
+    let mut transaction = pool.begin_with(CHANGE).await?;
+    let before = lock_functions(&mut transaction, function_names).await?;
+    let messages: Vec<ArchivedMessage> = sqlx::query_as(
+        "select m.queue_name, m.message_id, m.reason, m.archived \
+         from unnest($1) name cross join lateral pgflow.archive_unsupported_messages(function_name => name) m",
+    )
+    .bind(function_names)
+    .fetch_all(&mut *transaction)
+    .await?;
+    let (archived, kept): (Vec<_>, Vec<_>) =
+        messages.into_iter().partition(|message| message.archived);
+    if !kept.is_empty() {
+        transaction.rollback().await?;
+        return Ok(Cleared {
+            functions: Vec::new(),
+            archived: Vec::new(),
+            kept,
+        });
+    }
+    let after = enable(&mut transaction, function_names).await?;
+    transaction.commit().await?;
+    Ok(Cleared {
+        functions: changes(before, after),
+        archived,
+        kept,
+    })
+}
+
+async fn enable(
+    connection: &mut PgConnection,
+    function_names: &[String],
+) -> Result<Vec<WorkerFunction>, CallError> {
+    let query = format!(
+        "select {FUNCTION} from unnest($1) name \
+         cross join lateral pgflow.enable_worker_function(function_name => name) order by function_name"
+    );
+    Ok(sqlx::query_as(AssertSqlSafe(query))
+        .bind(function_names)
+        .fetch_all(connection)
+        .await?)
+}
+
+pub(crate) async fn tune(
+    executor: impl PgExecutor<'_>,
+    flow_slug: &str,
+    step_slug: Option<&str>,
+    tuning: Tuning,
+) -> Result<(), CallError> {
+    // What does not fit is out of bounds anyway, but must not become another value.
+    let number = |value: Option<u32>| value.map(|value| i32::try_from(value).unwrap_or(i32::MAX));
+    sqlx::query(
+        "select pgflow.tune_flow(flow_slug => $1, step_slug => $2, max_attempts => $3, base_delay => $4, \
+             timeout => $5, start_delay => $6)",
+    )
+    .bind(flow_slug)
+    .bind(step_slug)
+    .bind(number(tuning.max_attempts))
+    .bind(number(tuning.base_delay))
+    .bind(number(tuning.timeout))
+    .bind(number(tuning.start_delay))
+    .execute(executor)
+    .await?;
+    Ok(())
 }
 
 pub(crate) async fn deprecate(

@@ -196,7 +196,15 @@ impl fmt::Display for FunctionDisabled {
                 f,
                 "deal with the reason, then run `pgflow workers enable {name}` or \
                  `select pgflow.enable_worker_function('{in_sql}')`"
-            )
+            )?;
+            if reason.starts_with("unsupported work in queue") {
+                write!(
+                    f,
+                    "; messages that no task has are shown by `pgflow queues --inspect`, and archived by \
+                     `pgflow workers enable {name} --archive-unsupported`"
+                )?;
+            }
+            Ok(())
         }
     }
 }

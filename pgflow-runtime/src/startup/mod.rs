@@ -15,7 +15,7 @@ mod plan;
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection, PgPool};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use drain::{Draining, Wait};
@@ -315,14 +315,32 @@ async fn refuse_disabled(
     }
 }
 
-fn accept(flow: &str, compilation: Compilation) -> Result<Answer<CompileStatus>, StartupError> {
-    for option in &compilation.options_differ {
+/// Reports options that differ, once for each change of them and not at every start.
+fn report_options(flow: &str, compilation: &Compilation) {
+    if compilation.options_followed {
+        info!(flow, "the local database has taken the options of the code");
+    }
+    if compilation.options_differ.is_empty() {
+        return;
+    }
+    let differences = compilation.options_differ.join("; ");
+    if compilation.options_are_news {
         warn!(
             flow,
-            difference = option,
-            "an option differs from the database, whose value applies; operators change it there"
+            differences,
+            update = compilation.option_updates.join("; "),
+            "options differ from those in the database, which apply; to change them there, run the update or `pgflow tune`"
+        );
+    } else {
+        debug!(
+            flow,
+            differences, "options still differ from those in the database"
         );
     }
+}
+
+fn accept(flow: &str, compilation: Compilation) -> Result<Answer<CompileStatus>, StartupError> {
+    report_options(flow, &compilation);
     match compilation.status {
         CompileStatus::Compiled | CompileStatus::Verified | CompileStatus::Recompiled => {
             Ok(Answer::Accepted(compilation.status))

@@ -129,6 +129,22 @@ fn a_disabled_function_says_since_when_why_and_what_to_do() {
 }
 
 #[test]
+fn a_function_that_a_stray_message_disabled_names_the_command_that_clears_it() {
+    let disabled = FunctionDisabled {
+        function_name: "audit".to_owned(),
+        since: None,
+        reason: Some(
+            "unsupported work in queue \"audit\": message 7: no task has this message".to_owned(),
+        ),
+        is_fenced: false,
+    };
+    let text = disabled.to_string();
+    assert!(text.contains("`pgflow queues --inspect`"), "{text}");
+    let clears = "`pgflow workers enable audit --archive-unsupported`";
+    assert!(text.ends_with(clears), "{text}");
+}
+
+#[test]
 fn a_fenced_function_says_what_ends_the_fence() {
     let fenced = FunctionDisabled {
         function_name: "audit".to_owned(),

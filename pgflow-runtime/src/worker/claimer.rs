@@ -203,7 +203,9 @@ fn unsupported(shared: &Shared, messages: Vec<UnsupportedMessage>) {
     error!(
         queue = shared.queue_name,
         ?message_ids,
-        "the queue holds work that this worker can't do, it stops"
+        function = shared.options.function_name,
+        "the queue holds work that this worker can't do, it stops; messages that no task has: `pgflow queues --inspect` \
+         shows them, `pgflow workers enable FUNCTION --archive-unsupported` archives them and enables the function"
     );
     shared.stop.fail(WorkerError::UnsupportedWork { messages });
 }

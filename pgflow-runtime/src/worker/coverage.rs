@@ -1,14 +1,30 @@
 //! Says which steps nobody serves.
 
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 use sqlx::PgPool;
-use tracing::warn;
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument, warn};
 
 use crate::{sql::coverage::uncovered_steps, startup::Target};
 
+/// How long the other workers of a deployment may take to start before they are missed.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Checks in the background, after a moment in which other processes start; dropping the handle
+/// ends it.
+pub(crate) fn check_later(pool: &PgPool, started: Vec<Target>) -> AbortOnDropHandle<()> {
+    let pool = pool.clone();
+    let later = async move {
+        sleep(PATIENCE).await;
+        check(&pool, &started).await;
+    };
+    AbortOnDropHandle::new(tokio::spawn(later.in_current_span()))
+}
+
 /// Warns of the steps, of flows with a queue for each, that have no live worker. Tasks wait for one, so this is no reason to stop.
-pub(crate) async fn check(pool: &PgPool, started: &[Target]) {
+async fn check(pool: &PgPool, started: &[Target]) {
     let mut flows: Vec<&str> = started
         .iter()
         .filter(|target| target.step.is_some())

@@ -15,11 +15,13 @@ pub enum WorkerError {
     #[error("the worker did not start")]
     Startup(#[from] StartupError),
     /// A queue holds work that this build can't do. Nothing of the batch was claimed, and the worker's function is disabled, so that a
-    /// supervisor does not start it again: deploy the code that the messages need, or archive those that no task has
-    /// (`select pgmq.archive(queue, message_id)`), then `pgflow workers enable NAME` or `select pgflow.enable_worker_function(name)`.
+    /// supervisor does not start it again: deploy the code that the messages need, then `pgflow workers enable NAME`.
+    /// Messages that no task has are shown by `pgflow queues --inspect`, and archived by
+    /// `pgflow workers enable NAME --archive-unsupported`.
     #[error(
-        "the worker can't do work that lies in its queue: {}; deploy the build that this work needs, or archive a message that no task has \
-         (`select pgmq.archive('QUEUE', ID)`), then enable the function again",
+        "the worker can't do work that lies in its queue: {}; deploy the build that this work needs and enable the \
+         function again; for messages that no task has, `pgflow queues --inspect` shows them, and `pgflow workers \
+         enable NAME --archive-unsupported` archives them and enables function NAME",
         Offenders(messages)
     )]
     UnsupportedWork {

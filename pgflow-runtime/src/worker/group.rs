@@ -4,6 +4,7 @@ use std::{error::Error, ptr};
 
 use sqlx::PgPool;
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 use uuid::Uuid;
 
@@ -159,7 +160,7 @@ impl Group {
             serving.workers.spawn(member.live_later(disabled));
         }
         drop(trying);
-        coverage::check(pool, &targets).await;
+        serving.coverage = Some(coverage::check_later(pool, targets));
         Ok(serving)
     }
 
@@ -215,6 +216,7 @@ struct Serving {
     /// What each of them serves.
     targets: Vec<Target>,
     stop: Stop,
+    coverage: Option<AbortOnDropHandle<()>>,
 }
 
 impl Serving {
@@ -225,6 +227,7 @@ impl Serving {
             crew: Crew::default(),
             targets: Vec::new(),
             stop,
+            coverage: None,
         }
     }
 

@@ -2,7 +2,7 @@ mod screen;
 mod watch;
 mod words;
 
-use std::{fmt::Write as _, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
 use pgflow_runtime::inspect::{self, RunDetails};
@@ -14,7 +14,8 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output, run_id,
+    output::{self, Text},
+    run_id,
     table::{self, table},
 };
 
@@ -47,7 +48,7 @@ impl Run {
         if output.json {
             output::print_json(&details)?;
         } else {
-            output::print(&describe(&details)?)?;
+            output::print(describe(&details))?;
         }
         Ok(exit(&details))
     }
@@ -68,35 +69,34 @@ pub(super) fn not_found(run_id: Uuid) -> Failure {
     )
 }
 
-fn describe(details: &RunDetails) -> Result<String, Failure> {
+fn describe(details: &RunDetails) -> Text {
     let run = &details.run;
-    let mut text = format!("run      {}\n", run.run_id);
-    writeln!(text, "flow     {}", run.flow_slug)?;
-    writeln!(text, "status   {}", run.status)?;
-    writeln!(text, "started  {}", table::time(run.started_at))?;
+    let took = table::duration(run.started_at, run.ended_at);
+    let mut text = Text::new();
+    text.line(format!("run      {}", run.run_id));
+    text.line(format!("flow     {}", run.flow_slug));
+    text.line(format!("status   {}", run.status));
+    text.line(format!("started  {}", table::time(run.started_at)));
     if let Some(ended_at) = run.ended_at {
-        writeln!(text, "ended    {}", table::time(ended_at))?;
+        text.line(format!("ended    {}", table::time(ended_at)));
     }
-    writeln!(
-        text,
-        "took     {}",
-        table::duration(run.started_at, run.ended_at)
-    )?;
+    text.line(format!("took     {took}"));
     if let Some(message) = &run.error_message {
-        writeln!(text, "error    {message}")?;
+        text.field("error    ", message);
     }
     if let Some(output) = &details.output {
-        writeln!(text, "output   {}", table::short(&output.to_string(), 500))?;
+        text.field("output   ", &table::short(&output.to_string(), 500));
     }
+    text.blank();
     if details.steps.is_empty() {
-        text.push_str("\nno steps");
+        text.line("no steps");
     } else {
-        write!(text, "\n{}", steps(details))?;
+        text.append(steps(details));
     }
-    Ok(text)
+    text
 }
 
-fn steps(details: &RunDetails) -> String {
+fn steps(details: &RunDetails) -> Text {
     let mut rows = table(&[
         "STEP",
         "TYPE",

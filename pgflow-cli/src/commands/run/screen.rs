@@ -1,9 +1,15 @@
 //! A run on a terminal, drawn again and again in the same place.
 
-use std::io::{self, Write as _};
+use std::{
+    borrow::Cow,
+    io::{self, Write as _},
+};
 
 use console::{StyledObject, Term, style, truncate_str};
-use pgflow_runtime::inspect::{RunDetails, RunSummary, StepDetails};
+use pgflow_runtime::{
+    inspect::{RunDetails, RunSummary, StepDetails},
+    printable::printable,
+};
 
 use super::{
     watch::progress,
@@ -70,7 +76,7 @@ fn lines(details: &RunDetails, height: usize) -> Vec<String> {
     let mut lines = vec![format!(
         "run {} of {}: {}, {}",
         run.run_id,
-        run.flow_slug,
+        printable(&run.flow_slug),
         coloured(&run.status),
         table::duration(run.started_at, run.ended_at)
     )];
@@ -104,18 +110,20 @@ fn fitting(steps: &[StepDetails], room: usize) -> (Vec<&StepDetails>, usize) {
 
 fn line(step: &StepDetails, width: usize, run: &RunSummary) -> String {
     let status = coloured(&step.status);
-    let mut parts = vec![format!("  {:<width$}  {status:<9}", step.step_slug)];
+    // Escaped before the colours, which are control characters of our own.
+    let slug = printable(&step.step_slug);
+    let mut parts = vec![format!("  {slug:<width$}  {status:<9}")];
     if let Some(progress) = progress(step) {
         parts.push(format!("[{}] {progress}", bar(step)));
     }
     parts.extend(took(step, run));
-    parts.push(table::short(&note(step, run), 200));
+    parts.push(printable(&table::short(&note(step, run), 200)).into_owned());
     parts.retain(|part| !part.is_empty());
     parts.join("  ")
 }
 
-fn coloured(status: &str) -> StyledObject<&str> {
-    let styled = style(status);
+fn coloured(status: &str) -> StyledObject<Cow<'_, str>> {
+    let styled = style(printable(status));
     match status {
         "completed" => styled.green(),
         "failed" => styled.red(),

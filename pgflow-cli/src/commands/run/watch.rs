@@ -13,7 +13,13 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{describe, exit, not_found, screen::Screen, words::note};
-use crate::{exit::Exit, failure::Failure, output, stop::StopSignal, table};
+use crate::{
+    exit::Exit,
+    failure::Failure,
+    output::{self, Text},
+    stop::StopSignal,
+    table,
+};
 
 /// The pause is so many times as long as a look at least: counting the tasks of a large map takes the database a while.
 const LOOKS_COST: u32 = 4;
@@ -104,7 +110,7 @@ impl View {
                 if last.as_ref() == Some(&now) {
                     return Ok(true);
                 }
-                let is_read = output::print_if_read(&now)?;
+                let is_read = output::print_for_programs(&now)?;
                 *last = Some(now);
                 Ok(is_read)
             }
@@ -115,7 +121,7 @@ impl View {
                 let width = width.unwrap_or_default();
                 for line in now.iter().filter(|line| !last.contains(line)) {
                     let (name, state) = line;
-                    if !output::print_if_read(&format!("{time}  {name:<width$}  {state}"))? {
+                    if !output::print_if_read(format!("{time}  {name:<width$}  {state}"))? {
                         return Ok(false);
                     }
                 }
@@ -130,10 +136,14 @@ impl View {
     fn end(&mut self, details: &RunDetails) -> Result<(), Failure> {
         match self {
             Self::Json { .. } => Ok(()),
-            Self::Lines { .. } => output::print(&format!("\n{}", describe(details)?)),
+            Self::Lines { .. } => {
+                let mut text = Text::from("");
+                text.append(describe(details));
+                output::print(text)
+            }
             Self::Screen(screen) => {
                 screen.clear().context("the terminal can't be written to")?;
-                output::print(&describe(details)?)
+                output::print(describe(details))
             }
         }
     }

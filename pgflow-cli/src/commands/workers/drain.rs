@@ -1,7 +1,9 @@
-use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use clap::Args;
-use pgflow_runtime::operations::{self, BusyWorker, DrainStatus, WorkerState, WorkerStatus};
+use pgflow_runtime::operations::{
+    self, BusyWorker, DrainStatus, FunctionStatus, WorkerState, WorkerStatus,
+};
 use serde_json::json;
 use sqlx::PgPool;
 use tokio::time::Instant;
@@ -18,7 +20,8 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output, table,
+    output::{self, Text},
+    table,
     words::{count, counts},
 };
 
@@ -54,9 +57,11 @@ impl Drain {
         let names = self.target.resolve(&pool).await?;
         let reason = self.reason.as_deref().unwrap_or("drained");
         let told = operations::deprecate(&pool, &names, Some(reason)).await?;
-        if !output.json && !told.is_empty() {
-            let workers = count(told.len() as u64, "worker");
-            output::say(&format!("told {workers} to stop"));
+        if !output.json {
+            let functions = operations::list(&pool, Some(&names), true).await?;
+            if let live @ 1.. = live_of(&told, &functions) {
+                output::say(format!("told {} to stop", count(live, "worker")));
+            }
         }
         let drained = self.wait(&pool, &names, told, output.json).await?;
         if output.json {
@@ -68,7 +73,7 @@ impl Drain {
                 "requeued_tasks": drained.requeued,
             }))?;
         } else {
-            output::print(&self.describe(&drained)?)?;
+            output::print(self.describe(&drained))?;
         }
         Ok(if drained.status.is_drained() {
             Exit::Done
@@ -109,42 +114,45 @@ impl Drain {
         }
     }
 
-    fn describe(&self, drained: &Drained) -> Result<String, Failure> {
-        let mut text = String::new();
+    fn describe(&self, drained: &Drained) -> Text {
+        let mut text = Text::new();
         if drained.requeued > 0 {
             let tasks = count(drained.requeued, "task");
-            writeln!(text, "{tasks} of dead workers went back into their queues")?;
+            text.line(format!(
+                "{tasks} of dead workers went back into their queues"
+            ));
         }
         let busy = &drained.status.waiting_for;
         if busy.is_empty() {
-            text.push_str("drained: no worker lives, and none of their tasks is started");
-            return Ok(text);
+            text.line("drained: no worker lives, and none of their tasks is started");
+            return text;
         }
-        writeln!(
-            text,
-            "not drained in {}: {}\n",
-            if self.timeout.is_zero() {
-                "no time".to_owned()
-            } else {
-                age::words(self.timeout)
-            },
-            summary(busy)
-        )?;
-        writeln!(
-            text,
-            "{}\n",
-            state::workers(busy.iter().map(|busy| &busy.worker))
-        )?;
+        let time = if self.timeout.is_zero() {
+            "no time".to_owned()
+        } else {
+            age::words(self.timeout)
+        };
+        text.line(format!("not drained in {time}: {}", summary(busy)));
+        text.blank();
+        text.append(state::workers(busy.iter().map(|busy| &busy.worker)));
+        text.blank();
         for advice in advice(busy) {
-            writeln!(text, "{advice}")?;
+            text.line(advice);
         }
-        write!(
-            text,
+        text.line(format!(
             "to wait on: pgflow workers drain {} --timeout 10m",
             self.target.written()
-        )?;
-        Ok(text)
+        ));
+        text
     }
+}
+
+/// How many of these live: those that are lost hear nothing any more.
+fn live_of(told: &[Uuid], functions: &[FunctionStatus]) -> u64 {
+    let workers = functions.iter().flat_map(|function| &function.workers);
+    workers
+        .filter(|worker| worker.state.is_live() && told.contains(&worker.worker_id))
+        .count() as u64
 }
 
 fn warn_of_enabled(functions: &[String]) {
@@ -157,7 +165,7 @@ fn warn_of_enabled(functions: &[String]) {
     } else {
         ("are", "their")
     };
-    output::say(&format!(
+    output::say(format!(
         "warning: {} {are} enabled, so whoever supervises {their} workers may start them again; to keep them out: pgflow workers fence {}",
         functions.join(", "),
         names.join(" ")

@@ -1,5 +1,3 @@
-use std::fmt::Write as _;
-
 use clap::Args;
 use pgflow_runtime::operations::{self, Fence as Fenced, FunctionChange};
 
@@ -9,7 +7,8 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output, table,
+    output::{self, Text},
+    table,
     words::count,
 };
 
@@ -34,28 +33,28 @@ impl Fence {
         if output.json {
             output::print_json(&fenced)?;
         } else {
-            output::print(&describe(&fenced, &self.target)?)?;
+            output::print(describe(&fenced, &self.target))?;
         }
         Ok(Exit::Done)
     }
 }
 
-fn describe(fenced: &Fenced, target: &Target) -> Result<String, Failure> {
-    let mut text = String::new();
-    for change in &fenced.functions {
-        writeln!(text, "{}", sentence(change))?;
+fn describe(fenced: &Fenced, target: &Target) -> Text {
+    let mut text: Text = fenced.functions.iter().map(sentence).collect();
+    text.blank();
+    // Those that are lost hear nothing any more.
+    let live = fenced.told_to_stop.iter();
+    let live: Vec<_> = live.filter(|worker| worker.state.is_live()).collect();
+    if live.is_empty() {
+        text.line("no worker had to be told to stop");
+    } else {
+        let workers = count(live.len() as u64, "worker");
+        text.line(format!("told {workers} to stop:"));
+        text.append(state::workers(live));
     }
-    match &fenced.told_to_stop[..] {
-        [] => text.push_str("\nno worker had to be told to stop\n"),
-        told => writeln!(
-            text,
-            "\ntold {} to stop:\n{}",
-            count(told.len() as u64, "worker"),
-            state::workers(told)
-        )?,
-    }
-    write!(text, "\nnext: pgflow workers drain {}", target.written())?;
-    Ok(text)
+    text.blank();
+    text.line(format!("next: pgflow workers drain {}", target.written()));
+    text
 }
 
 fn sentence(change: &FunctionChange) -> String {

@@ -7,8 +7,9 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     table::{self, table},
+    words::count,
 };
 
 #[derive(Debug, Args)]
@@ -20,7 +21,7 @@ pub(crate) struct List {
     /// queues last.
     #[arg(long, value_name = "SLUG")]
     flow: Option<String>,
-    /// Also the workers that have stopped.
+    /// Also the workers that are lost or have stopped.
     #[arg(long)]
     all: bool,
 }
@@ -41,20 +42,44 @@ impl List {
             (None, Some(flow)) => Some(target::of_flow(&pool, flow).await?.unwrap_or_default()),
             (None, None) => None,
         };
-        let functions = operations::list(&pool, names.as_deref(), self.all).await?;
+        let mut functions = operations::list(&pool, names.as_deref(), self.all).await?;
+        let hidden = if self.all {
+            0
+        } else {
+            hide_the_dead(&mut functions)
+        };
         if output.json {
             output::print_json(&functions)?;
         } else {
-            output::print(&describe(&functions))?;
+            let mut text = describe(&functions);
+            if hidden > 0 {
+                text.blank();
+                text.line(format!("{} not shown: --all", count(hidden, "lost worker")));
+            }
+            output::print(text)?;
         }
         Ok(Exit::Done)
     }
 }
 
+/// Leaves the workers that live, and those whose tasks still have to come back. Returns how many
+/// it removed: a crash leaves a row for each process, until they are pruned.
+fn hide_the_dead(functions: &mut [FunctionStatus]) -> u64 {
+    let mut hidden = 0;
+    for function in functions {
+        function.workers.retain(|worker| {
+            let is_shown = worker.state.is_live() || worker.started_tasks > 0;
+            hidden += u64::from(!is_shown);
+            is_shown
+        });
+    }
+    hidden
+}
+
 /// Columns that would be empty are left out.
-fn describe(functions: &[FunctionStatus]) -> String {
+fn describe(functions: &[FunctionStatus]) -> Text {
     if functions.is_empty() {
-        return "no worker functions".to_owned();
+        return Text::from("no worker functions");
     }
     let any = |holds: fn(&WorkerFunction) -> bool| {
         let mut all = functions.iter();
@@ -87,8 +112,12 @@ fn describe(functions: &[FunctionStatus]) -> String {
         .iter()
         .flat_map(|function| &function.workers)
         .collect();
+    let mut text = table::text(&rows);
+    text.blank();
     if workers.is_empty() {
-        return format!("{}\n\nno workers", table::text(&rows));
+        text.line("no workers");
+    } else {
+        text.append(state::workers(workers));
     }
-    format!("{}\n\n{}", table::text(&rows), state::workers(workers))
+    text
 }

@@ -2,7 +2,10 @@
 
 use pgflow_runtime::operations::{WorkerFunction, WorkerStatus};
 
-use crate::table::{self, table};
+use crate::{
+    output::Text,
+    table::{self, table},
+};
 
 /// `enabled`, `disabled` or `fenced`.
 pub(super) fn of(function: &WorkerFunction) -> &'static str {
@@ -44,7 +47,7 @@ fn reason(reason: Option<&str>) -> &str {
 
 /// A line for each worker, which fits into 80 columns unless names or reasons are long: of its id the last digits, by which logs and `--json` can be
 /// searched, and its queue only where one of them has another than its function's name.
-pub(super) fn workers<'a>(workers: impl IntoIterator<Item = &'a WorkerStatus>) -> String {
+pub(super) fn workers<'a>(workers: impl IntoIterator<Item = &'a WorkerStatus>) -> Text {
     let workers: Vec<&WorkerStatus> = workers.into_iter().collect();
     let with_queue = workers
         .iter()

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use pgflow_runtime::operations::{self, FunctionChange, FunctionStatus};
+use sqlx::PgPool;
 
 use super::{state, target::Target};
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     words::count,
 };
 
@@ -19,6 +20,9 @@ use crate::{
 pub(crate) struct Enable {
     #[command(flatten)]
     target: Target,
+    /// First archive, from the queues that they serve, the messages that no task has; `pgflow queues --inspect` shows them.
+    #[arg(long)]
+    archive_unsupported: bool,
 }
 
 #[derive(Debug, Args)]
@@ -38,12 +42,14 @@ impl Enable {
     ) -> Result<Exit, Failure> {
         let pool = database::ready_pool(connection).await?;
         let names = self.target.resolve(&pool).await?;
+        if self.archive_unsupported {
+            return enable_archiving(&pool, &names, output).await;
+        }
         let changes = operations::enable(&pool, &names).await?;
         if output.json {
             output::print_json(&changes)?;
         } else {
-            let lines: Vec<String> = changes.iter().map(enabled).collect();
-            output::print(&lines.join("\n"))?;
+            output::print(changes.iter().map(enabled).collect::<Text>())?;
         }
         Ok(Exit::Done)
     }
@@ -63,13 +69,55 @@ impl Disable {
             return Ok(Exit::Done);
         }
         let functions = operations::list(&pool, Some(&names), false).await?;
-        let mut text: Vec<String> = changes.iter().map(disabled).collect();
+        let mut text: Text = changes.iter().map(disabled).collect();
         if let Some(live) = live(&functions, &self.target)? {
-            text.push(live);
+            text.line(live);
         }
-        output::print(&text.join("\n"))?;
+        output::print(text)?;
         Ok(Exit::Done)
     }
+}
+
+async fn enable_archiving(
+    pool: &PgPool,
+    names: &[String],
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let cleared = operations::enable_archiving(pool, names).await?;
+    if let Some(first) = cleared.kept.first() {
+        return Err(Failure::new(
+            Exit::Failed,
+            format!(
+                "message {} of queue \"{}\" can't be archived, as a task has it ({}){}; expected messages that no \
+                 task has; nothing was changed; deploy the build that this work needs, then enable the function \
+                 without --archive-unsupported",
+                first.message_id,
+                first.queue_name,
+                first.reason,
+                match cleared.kept.len() {
+                    1 => String::new(),
+                    more => format!(", nor can {} others", more - 1),
+                }
+            ),
+        ));
+    }
+    if output.json {
+        output::print_json(&cleared)?;
+        return Ok(Exit::Done);
+    }
+    let archived = cleared.archived.iter().map(|message| {
+        format!(
+            "archived message {} of queue {}: {}",
+            message.message_id, message.queue_name, message.reason
+        )
+    });
+    let mut text: Text = archived.collect();
+    if cleared.archived.is_empty() {
+        text.line("there was no message to archive");
+    }
+    text.append(cleared.functions.iter().map(enabled).collect());
+    output::print(text)?;
+    Ok(Exit::Done)
 }
 
 fn enabled(change: &FunctionChange) -> String {

@@ -1,4 +1,4 @@
-use std::{fmt::Write as _, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
 use pgflow_runtime::operations::{self, FunctionChange, RestartStatus};
@@ -12,7 +12,7 @@ use crate::{
     database,
     exit::Exit,
     failure::Failure,
-    output,
+    output::{self, Text},
     words::count,
 };
 
@@ -35,8 +35,7 @@ impl Unfence {
         let names = self.target.resolve(&pool).await?;
         let changes = operations::unfence(&pool, &names).await?;
         if !output.json {
-            let lines: Vec<String> = changes.iter().map(sentence).collect();
-            output::print(&lines.join("\n"))?;
+            output::print(changes.iter().map(sentence).collect::<Text>())?;
         }
         let restart = match self.wait {
             None => None,
@@ -48,7 +47,7 @@ impl Unfence {
                 &json!({ "functions": changes, "is_up": is_up, "restart": restart }),
             )?;
         } else if let Some(restart) = &restart {
-            output::print(&describe(restart, &changes, &self.target)?)?;
+            output::print(describe(restart, &changes, &self.target))?;
         }
         Ok(if restart.is_none_or(|restart| restart.is_up()) {
             Exit::Done
@@ -118,14 +117,10 @@ fn summary(status: &RestartStatus) -> String {
     parts.join("; ")
 }
 
-fn describe(
-    status: &RestartStatus,
-    changes: &[FunctionChange],
-    target: &Target,
-) -> Result<String, Failure> {
+fn describe(status: &RestartStatus, changes: &[FunctionChange], target: &Target) -> Text {
     let enabled = enabled(changes).len() as u64;
     if status.is_up() {
-        return Ok(match enabled {
+        return Text::from(match enabled {
             0 => "no function is enabled, so there is nothing to wait for".to_owned(),
             1 => "up: it has a running worker, and every step of its flow is served".to_owned(),
             _ => format!(
@@ -134,24 +129,21 @@ fn describe(
             ),
         });
     }
-    let mut text = "not up in time:".to_owned();
+    let mut text = Text::from("not up in time:");
     for name in &status.without_worker {
-        write!(
-            text,
-            "\n{name} has no running worker: look whether its process was started, and at its log"
-        )?;
+        text.line(format!(
+            "{name} has no running worker: look whether its process was started, and at its log"
+        ));
     }
     for step in &status.uncovered {
-        write!(
-            text,
-            "\nstep {} of {} is not served: nobody reads queue {}",
+        text.line(format!(
+            "step {} of {} is not served: nobody reads queue {}",
             step.step_slug, step.flow_slug, step.queue_name
-        )?;
+        ));
     }
-    write!(
-        text,
-        "\nthe fence has ended; to wait on: pgflow workers unfence {} --wait 60s",
+    text.line(format!(
+        "the fence has ended; to wait on: pgflow workers unfence {} --wait 60s",
         target.written()
-    )?;
-    Ok(text)
+    ));
+    text
 }

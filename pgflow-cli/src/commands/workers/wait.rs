@@ -49,6 +49,6 @@ impl Wait {
         let seconds = left.as_secs_f64().ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let left = count(seconds as u64, "second");
-        output::say(&format!("waiting for {what}, {left} more at most"));
+        output::say(format!("waiting for {what}, {left} more at most"));
     }
 }

@@ -27,6 +27,7 @@ pub(super) fn sql(event: &str) -> &'static str {
         "a worker takes two tasks and ends one" => BUSY,
         "another run fails" => FAILS,
         "a run waits for a worker that died" => DIED,
+        "somebody sends a message by hand" => STRAY,
         "the worker stops, and the tasks of the dead one are past their time" => STOPPED,
         "months go by" => MONTHS,
         _ => panic!("the page names an event that nobody knows: {event}"),
@@ -83,6 +84,8 @@ update pgflow.workers set started_at = now() - interval '1 hour', last_heartbeat
 where function_name = 'ingest__describe';
 update pgmq.q_ingest__describe set vt = clock_timestamp() - interval '75 seconds' where vt <= clock_timestamp();
 ";
+
+const STRAY: &str = r#"select pgmq.send('greetings', '{"hello": "world"}');"#;
 
 const STOPPED: &str = r"
 select pgflow.mark_worker_stopped('0198c0de-0000-7000-8000-0000000000b1');

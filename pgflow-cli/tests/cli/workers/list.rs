@@ -41,6 +41,8 @@ fn functions_and_their_workers_are_listed_with_their_states() {
     assert_eq!(functions[2][4..], ["ago", "poisoned", "work"]);
     assert_eq!(functions[3], ["sums", "enabled", "process"]);
 
+    let (workers, hidden) = workers.split_once("\n\n").unwrap();
+    assert_eq!(hidden, "1 lost worker not shown: --all\n");
     let workers = cells(workers);
     assert_eq!(
         workers[0],
@@ -61,18 +63,36 @@ fn functions_and_their_workers_are_listed_with_their_states() {
         seen,
         [
             ["000000000005", "steps__a", "draining", "0"],
-            ["000000000003", "sums", "lost", "0"],
             ["000000000002", "sums", "draining", "0"],
             ["000000000001", "sums", "running", "1"],
         ]
     );
     assert_eq!(workers[1][8..], ["fenced:", "release", "42"]);
-    assert_eq!(workers[3][6..], ["0s", "ago", "too", "old"]);
-    assert!(workers[2][6].starts_with("1m0"), "{text}");
-
+    assert_eq!(workers[2][6..], ["0s", "ago", "too", "old"]);
     let all = database.pgflow(&["workers", "list", "--all"]).done();
-    assert_eq!(all.lines().count(), text.lines().count() + 1);
+    // Two more workers, and no line about them.
+    assert_eq!(all.lines().count(), text.lines().count());
+    let rows = cells(&all);
+    let lost = rows.iter().find(|row| row.get(2) == Some(&"lost")).unwrap();
+    assert_eq!(lost[0], "000000000003");
+    assert!(lost[6].starts_with("1m0"), "{all}");
     assert!(all.contains("stopped"), "{all}");
+}
+
+#[test]
+fn a_lost_worker_is_listed_while_its_tasks_have_not_come_back() {
+    let database = Database::with_two_flows();
+    let id = database.register(1, "sums", "sums", None);
+    database.claims(&id);
+    database.loses(&id);
+    let text = database.pgflow(&["workers", "list"]).done();
+    assert!(text.contains("000000000001  sums      lost   1"), "{text}");
+    database.completes_all();
+    let text = database.pgflow(&["workers", "list"]).done();
+    assert!(
+        text.ends_with("\n\nno workers\n\n1 lost worker not shown: --all\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -134,7 +154,8 @@ fn as_json_each_function_holds_its_workers() {
         fenced["workers"][0]["deprecated_reason"],
         "fenced: release 42"
     );
-    assert_eq!(all[2]["workers"].as_array().unwrap().len(), 3);
+    // Not the lost one.
+    assert_eq!(all[2]["workers"].as_array().unwrap().len(), 2);
     let one = listed(&["--function", "sums", "--all"]);
     assert_eq!(one.as_array().unwrap().len(), 1);
     assert_eq!(one[0]["workers"].as_array().unwrap().len(), 4);

@@ -2,6 +2,7 @@
 
 mod install;
 mod probe;
+mod rights;
 
 use std::fmt;
 
@@ -10,6 +11,7 @@ use sqlx::{PgConnection, PgPool};
 
 use super::error::MigrateError;
 pub(super) use probe::{REQUIRED, probe};
+pub(super) use rights::{missing_grants, warnings};
 
 /// What is there of PGMQ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

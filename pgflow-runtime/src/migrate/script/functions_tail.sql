@@ -73,5 +73,16 @@ begin
 
     update pgflow.installation set protocol_version = {protocol}
     where protocol_version is distinct from {protocol};
+
+    -- Each time: a dump that was restored without rights opens every function to everybody.
+    foreach v_signature in array array(
+        select open.object
+        from (
+            {public_rights}
+        ) open
+        where open.is_own
+    ) loop
+        execute 'revoke all on ' || v_signature || ' from public';
+    end loop;
 end
 $record$;

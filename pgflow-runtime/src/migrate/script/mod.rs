@@ -9,6 +9,7 @@ use super::{
     lock,
     pgmq::REQUIRED,
     plan::GONE,
+    public_rights,
     session::{OLDEST_SERVER, SETTINGS, TABLE_LOCK_WAIT},
     source::{Source, digest},
 };
@@ -134,6 +135,7 @@ fn functions_section(source: &Source, functions: &[Function]) -> String {
         &[
             ("live_functions", LIVE_FUNCTIONS),
             ("functions", &format!("{{{}}}", known.join(", "))),
+            ("public_rights", public_rights::QUERY.trim_end()),
             ("protocol", &PROTOCOL_VERSION.to_string()),
             ("gone", GONE),
             ("level", &source.latest().to_string()),
