@@ -29,6 +29,7 @@ use crate::{
     sql::{
         coverage::is_serving,
         definition::{Compilation, CompileStatus, MismatchKind, ensure_flow_compiled},
+        error::blames_the_session,
         limit::BadConnections,
         rights,
         worker::{
@@ -83,7 +84,8 @@ pub(crate) async fn start(
     stop: &Stop,
 ) -> Result<Registered, StartupError> {
     let plan = plan(target, options)?;
-    if let Some(sibling) = sibling
+    // Whether its attempts end in time is checked of each worker that asks for it.
+    if let Some(sibling) = sibling.filter(|_| options.abandon_after.is_none())
         && let Some(registered) = join(pool, &plan, options, sibling).await?
     {
         return Ok(registered);
@@ -143,32 +145,44 @@ async fn abandons_in_time(
 }
 
 /// Registers a worker beside one whose start has compiled the definition. None when that no longer holds, or something
-/// is refused: a start by itself then says what is wrong.
+/// is refused, or the connection has turned bad: a start by itself then says what is wrong.
 async fn join(
     pool: &PgPool,
     plan: &Plan,
     options: &WorkerOptions,
     sibling: Uuid,
 ) -> Result<Option<Registered>, StartupError> {
-    let mut transaction = pool.begin().await.map_err(StartupError::Connect)?;
-    let joined = async {
-        let enrolled = enrol(&mut transaction, plan, options).await?;
-        // After registration, which locks the flow: whoever replaces a definition tells its workers to stop before.
-        let holds = is_serving(&mut *transaction, sibling).await?;
-        Ok::<_, StartupError>(holds.then_some(enrolled))
-    };
-    let (worker_id, at) = match joined.await {
-        Ok(Some(enrolled)) => enrolled,
-        Ok(None) | Err(StartupError::Refused(_)) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let mut connection = pool.acquire().await.map_err(StartupError::Connect)?;
+    match join_over(&mut connection, plan, options, sibling).await {
+        Ok(enrolled) => Ok(enrolled.map(|(worker_id, at)| Registered {
+            worker_id,
+            queue_name: plan.queue_name.clone(),
+            compile_status: CompileStatus::Verified,
+            at,
+        })),
+        Err(StartupError::Refused(_)) => Ok(None),
+        Err(error) if blames_the_session(&error) => {
+            connection.close_on_drop();
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn join_over(
+    connection: &mut PgConnection,
+    plan: &Plan,
+    options: &WorkerOptions,
+    sibling: Uuid,
+) -> Result<Option<(Uuid, u64)>, StartupError> {
+    let mut transaction = connection.begin().await?;
+    let enrolled = enrol(&mut transaction, plan, options).await?;
+    // After registration, which locks the flow: whoever replaces a definition tells its workers to stop before.
+    if !is_serving(&mut *transaction, sibling).await? {
+        return Ok(None);
+    }
     transaction.commit().await?;
-    Ok(Some(Registered {
-        worker_id,
-        queue_name: plan.queue_name.clone(),
-        compile_status: CompileStatus::Verified,
-        at,
-    }))
+    Ok(Some(enrolled))
 }
 
 /// Checks that the role may do all that a worker does, also what it does only when something fails or when it stops.

@@ -32,10 +32,9 @@ pub(super) async fn run(core: &Core) {
     let mut look_due = Instant::now();
     loop {
         let Err(_due) = timeout_at(due.min(look_due), line.attend()).await;
-        if look_due <= Instant::now() {
-            look_due = looks::round(core, &mut line).await;
-        }
+        // A heartbeat that is due comes first: after a time without any it names what was lost.
         if due > Instant::now() {
+            look_due = looks::round(core, &mut line).await;
             continue;
         }
         let started = Instant::now();
