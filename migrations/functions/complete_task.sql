@@ -15,7 +15,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
-    perform pgflow._assert_printable(complete_task.output, 'the output', 'PF009');
+    perform pgflow._assert_printable(complete_task.output, 'the output');
     perform from pgflow.complete_tasks(
         array[complete_task.run_id], array[complete_task.step_slug], array[complete_task.task_index], array[complete_task.attempt], array[complete_task.output]
     );

@@ -145,7 +145,7 @@ async fn json_that_prints_too_long_is_refused_on_entry() {
     .await;
     let text = raised(refused);
     assert!(
-        text.starts_with("PF005: the input takes over 1000000000 bytes as text"),
+        text.starts_with("PF009: the input takes over 1000000000 bytes as text"),
         "{text}"
     );
 
@@ -201,7 +201,7 @@ async fn an_input_that_can_not_be_printed_fails_its_own_attempt() {
     let mut session = db.pool.acquire().await.expect("a session");
     let claimed = claim_carefully(&mut session, worker).await;
     let expected = json!({
-        "[pgflow: unreadable]": "the flow's input can't be handed to a worker: out of memory (54000)"
+        "[pgflow: unreadable]": "the flow's input can't be handed to a worker: printed as text, it takes more than the 500000000 bytes that are the most"
     });
     assert_eq!(
         claimed,
