@@ -107,15 +107,13 @@ pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>,
         found: &found,
         is_in_some: false,
     };
-    match to_raw_value(&watched) {
-        Ok(json) => checked(json),
-        Err(_) => {
-            // Once more, for what stands before the place.
-            let mut before = Vec::new();
-            let error = serde_json::to_writer(&mut before, &watched).err();
-            Err(refused(&before, found.get(), error))
-        }
+    if let Ok(json) = to_raw_value(&watched) {
+        return checked(json);
     }
+    // Once more, for what stands before the place.
+    let mut before = Vec::new();
+    let error = serde_json::to_writer(&mut before, &watched).err();
+    Err(refused(&before, found.get(), error))
 }
 
 #[cold]
