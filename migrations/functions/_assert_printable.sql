@@ -1,8 +1,8 @@
 -- Refuses JSON that is short where it is stored and too long where it is printed: `1e131071` takes 16 bytes in a `jsonb` and 131,072 as text. No claim
 -- could hand it to a worker. What takes no more than 1 KB is not looked at: it prints in 10 MB at most.
--- Raises the SQLSTATE `code`. `what` begins the sentence.
+-- Raises PF009. `what` begins the sentence.
 -- Locks: none. Callers: complete_task, start_flows.
-create or replace function pgflow._assert_printable(value jsonb, what text, code text) returns void
+create or replace function pgflow._assert_printable(value jsonb, what text) returns void
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -19,7 +19,7 @@ begin
     end;
     if v_size is null or v_size > 268435455 then
         raise exception '% takes % bytes as text, more than the 268435455 that a worker can be handed', what, coalesce(v_size::text, 'over 1000000000') using
-            errcode = code,
+            errcode = 'PF009',
             hint = 'Keep large data elsewhere and pass where it lies; numbers such as 1e131071 are written out in full.';
     end if;
 end

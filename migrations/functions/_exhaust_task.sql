@@ -1,6 +1,6 @@
 -- A started task has no attempt left: its step's when_exhausted decides. fail: the run fails. skip, skip-cascade: the task
 -- fails, the step is skipped (reason handler_failed), its other active tasks with it, and the run goes on.
--- Returns whether new tasks were queued.
+-- A run that would end with an output that is too large fails as well. Returns whether new tasks were queued.
 -- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: fail_task, requeue_stalled_tasks.
 create or replace function pgflow._exhaust_task(run_id uuid, step_slug text, task_index int, error_message text) returns boolean
 language plpgsql
@@ -25,16 +25,22 @@ begin
         return false;
     end if;
 
-    update pgflow.step_tasks t
-    set status = 'failed', failed_at = greatest(clock_timestamp(), t.queued_at), error_message = _exhaust_task.error_message
-    where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = _exhaust_task.task_index and t.status = 'started'
-    returning t.queue_name, t.message_id into v_queue, v_message;
-    get diagnostics v_count = row_count;
-    if v_count <> 1 then
-        raise exception 'run %: task "%" [%] is not started', v_run_id, v_slug, task_index using errcode = 'PF012';
-    end if;
-    perform pgflow._archive_messages(array[v_queue], array[v_message]);
-    perform pgflow._skip_steps(v_run_id, v_slug, 'handler_failed', error_message, cascade => v_mode = 'skip-cascade');
-    return pgflow._advance_runs(array[v_run_id]);
+    begin
+        update pgflow.step_tasks t
+        set status = 'failed', failed_at = greatest(clock_timestamp(), t.queued_at), error_message = _exhaust_task.error_message
+        where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = _exhaust_task.task_index and t.status = 'started'
+        returning t.queue_name, t.message_id into v_queue, v_message;
+        get diagnostics v_count = row_count;
+        if v_count <> 1 then
+            raise exception 'run %: task "%" [%] is not started', v_run_id, v_slug, task_index using errcode = 'PF012';
+        end if;
+        perform pgflow._archive_messages(array[v_queue], array[v_message]);
+        perform pgflow._skip_steps(v_run_id, v_slug, 'handler_failed', error_message, cascade => v_mode = 'skip-cascade');
+        return pgflow._advance_runs(array[v_run_id]);
+    exception when sqlstate 'PF009' then
+        -- The run would end, with an output that can't be stored: see _settle_steps. All that this did is undone.
+        perform pgflow._fail_run(v_run_id, v_slug, task_index, sqlerrm);
+        return false;
+    end;
 end
 $$;

@@ -31,7 +31,12 @@ begin
         ));
     end if;
     return v_input;
-exception when others then
-    return jsonb_build_object('[pgflow: unreadable]', format('%s can''t be handed to a worker: %s (%s)', v_what, sqlerrm, sqlstate));
+exception
+    when program_limit_exceeded then
+        return jsonb_build_object('[pgflow: unreadable]', format(
+            '%s can''t be handed to a worker: printed as text, it takes more than the 500000000 bytes that are the most', v_what
+        ));
+    when others then
+        return jsonb_build_object('[pgflow: unreadable]', format('%s can''t be handed to a worker: %s (%s)', v_what, sqlerrm, sqlstate));
 end
 $$;

@@ -42,8 +42,15 @@ begin
             v_failed := v_failed || v_unmet.run_id;
             v_settled := v_settled + 1;
         else
-            v_settled := v_settled
-                + pgflow._skip_steps(v_unmet.run_id, v_unmet.step_slug, 'condition_unmet', null, cascade => v_unmet.when_unmet = 'skip-cascade');
+            begin
+                v_settled := v_settled
+                    + pgflow._skip_steps(v_unmet.run_id, v_unmet.step_slug, 'condition_unmet', null, cascade => v_unmet.when_unmet = 'skip-cascade');
+            exception when sqlstate 'PF009' then
+                -- The run would end, with an output that can't be stored: see _settle_steps.
+                perform pgflow._fail_run(v_unmet.run_id, v_unmet.step_slug, null, sqlerrm);
+                v_failed := v_failed || v_unmet.run_id;
+                v_settled := v_settled + 1;
+            end;
         end if;
     end loop;
     return v_settled;

@@ -19,8 +19,7 @@ begin
     return v_output;
 exception when program_limit_exceeded then
     return to_jsonb(format(
-        'the outputs of the run''s last steps (%s) are together larger than a JSON value can be (256 MB); return less, or keep large data elsewhere and '
-            || 'return where it lies',
+        'the outputs of the run''s last steps (%s) are together larger than a JSON value can be (256 MB)',
         (
             select string_agg(format('"%s"', s.step_slug), ', ' order by s.step_slug)
             from pgflow.step_states s

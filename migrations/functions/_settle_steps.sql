@@ -1,8 +1,8 @@
 -- What follows when steps were completed or skipped, each once: their dependents wait for fewer dependencies, map dependents learn
 -- their size, the runs have fewer steps left, and a run without any is finished. Returns the runs in which a step became ready.
 -- A map's size is the length of a single source's output, the number of tasks of a map source, and 0 when the source was skipped.
--- A run's output is the object of its completed leaf steps' outputs, null when all were skipped or there are none. A run whose output is larger than
--- JSON can be has failed, by no step's fault: its error says so.
+-- A run's output is the object of its completed leaf steps' outputs, null when all were skipped or there are none.
+-- Raises PF009 when a run's output would be larger than JSON can be: the caller fails the run instead, and so does a worker whose output that was.
 -- Locks: needs the runs' rows; takes the dependents' step states. Callers: complete_tasks, _complete_taskless_steps, _skip_steps.
 create or replace function pgflow._settle_steps(run_ids uuid[], step_slugs text[], event_type text) returns uuid[]
 language plpgsql
@@ -13,7 +13,7 @@ as $$
 declare
     v_ready uuid[];
     v_finished uuid[];
-    v_failed uuid[];
+    v_problem text;
     v_count int;
     v_runs int;
 begin
@@ -63,53 +63,50 @@ begin
         update pgflow.runs r
         set
             remaining_steps = r.remaining_steps - k.settled,
-            status = case when not k.is_last then r.status when k.problem is null then 'completed' else 'failed' end,
-            completed_at = case when k.is_last and k.problem is null then greatest(clock_timestamp(), r.started_at) end,
-            failed_at = case when k.problem is not null then greatest(clock_timestamp(), r.started_at) end,
-            error_message = k.problem,
-            output = case when k.problem is null then k.output end
+            status = case when k.is_last then 'completed' else r.status end,
+            completed_at = case when k.is_last then greatest(clock_timestamp(), r.started_at) end,
+            -- A text is no output, but the reason why there can be none; see below.
+            output = case when jsonb_typeof(k.output) <> 'string' then k.output end
         from (
-            select k.place, k.settled, k.is_last, k.output, case when jsonb_typeof(k.output) = 'string' then k.output #>> '{}' end as problem
+            select
+                k.place, x.settled, k.remaining_steps = x.settled as is_last,
+                case when k.remaining_steps = x.settled then coalesce(
+                    -- Stored in less than 1 MB, they are less than JSON can be, however they are compressed.
+                    (
+                        select jsonb_object_agg(o.step_slug, o.output)
+                        from (
+                            select s.step_slug, s.output, sum(pg_column_size(s.output)) over () as size
+                            from pgflow.step_states s
+                            where s.run_id = x.run_id and s.status = 'completed'
+                                and not exists (select from pgflow.deps d where d.flow_slug = k.flow_slug and d.dep_slug = s.step_slug)
+                        ) o
+                        where o.size < 1000000
+                    ),
+                    pgflow._run_output(k.flow_slug, x.run_id)
+                ) end as output
             from (
-                select
-                    k.place, x.settled, k.remaining_steps = x.settled as is_last,
-                    case when k.remaining_steps = x.settled then coalesce(
-                        -- Stored in less than 1 MB, they are less than JSON can be, however they are compressed.
-                        (
-                            select jsonb_object_agg(o.step_slug, o.output)
-                            from (
-                                select s.step_slug, s.output, sum(pg_column_size(s.output)) over () as size
-                                from pgflow.step_states s
-                                where s.run_id = x.run_id and s.status = 'completed'
-                                    and not exists (select from pgflow.deps d where d.flow_slug = k.flow_slug and d.dep_slug = s.step_slug)
-                            ) o
-                            where o.size < 1000000
-                        ),
-                        pgflow._run_output(k.flow_slug, x.run_id)
-                    ) end as output
-                from (
-                    select p.run_id, count(*)::int as settled
-                    from unnest(_settle_steps.run_ids, _settle_steps.step_slugs) as p (run_id, step_slug)
-                    group by p.run_id
-                ) x
-                cross join lateral (
-                    select k.ctid as place, k.flow_slug, k.remaining_steps
-                    from pgflow.runs k
-                    where k.run_id = x.run_id and k.status = 'started'
-                    limit 1
-                ) k
-                -- Computed once.
-                offset 0
+                select p.run_id, count(*)::int as settled
+                from unnest(_settle_steps.run_ids, _settle_steps.step_slugs) as p (run_id, step_slug)
+                group by p.run_id
+            ) x
+            cross join lateral (
+                select k.ctid as place, k.flow_slug, k.remaining_steps
+                from pgflow.runs k
+                where k.run_id = x.run_id and k.status = 'started'
+                limit 1
             ) k
+            -- Computed once.
+            offset 0
         ) k
         where r.ctid = k.place
-        returning r.run_id, r.status
+        returning r.run_id, r.status, case when jsonb_typeof(k.output) = 'string' then k.output #>> '{}' end as problem
     )
-    select
-        count(*), array_agg(c.run_id order by c.run_id) filter (where c.status = 'completed'),
-        array_agg(c.run_id order by c.run_id) filter (where c.status = 'failed')
-    into v_count, v_finished, v_failed
+    select count(*), array_agg(c.run_id order by c.run_id) filter (where c.status = 'completed'), min(c.problem)
+    into v_count, v_finished, v_problem
     from counted c;
+    if v_problem is not null then
+        raise exception '%', v_problem using errcode = 'PF009', hint = 'Return less, or keep large data elsewhere and return where it lies.';
+    end if;
     select count(distinct u) into v_runs from unnest(_settle_steps.run_ids) u;
     if v_count <> v_runs then
         raise exception 'settling steps of % runs changed % runs', v_runs, v_count using errcode = 'PF012';
@@ -117,11 +114,6 @@ begin
     if v_finished is not null then
         perform pgflow._emit_events(
             array_fill('run:completed'::text, array[cardinality(v_finished)]), v_finished, array_fill(null::text, array[cardinality(v_finished)])
-        );
-    end if;
-    if v_failed is not null then
-        perform pgflow._emit_events(
-            array_fill('run:failed'::text, array[cardinality(v_failed)]), v_failed, array_fill(null::text, array[cardinality(v_failed)])
         );
     end if;
     return v_ready;

@@ -47,19 +47,22 @@ declare
     v_ready boolean := false;
     v_count int;
 begin
-    -- An array of another shape would be read by one item's number and numbered by another's.
     if coalesce(cardinality(step_slugs), 0) <> v_items or coalesce(cardinality(task_indexes), 0) <> v_items
         or coalesce(cardinality(attempts), 0) <> v_items or coalesce(cardinality(outputs), 0) <> v_items
-        or (v_items > 0 and (array_ndims(run_ids), array_ndims(step_slugs), array_ndims(task_indexes), array_ndims(attempts), array_ndims(outputs),
-            array_lower(run_ids, 1), array_lower(step_slugs, 1), array_lower(task_indexes, 1), array_lower(attempts, 1), array_lower(outputs, 1))
-            is distinct from (1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
     then
-        raise exception 'complete_tasks got arrays that do not run in parallel' using
-            errcode = 'PF009',
-            hint = 'Pass one element of each array for each task; each array has one dimension and counts from 1.';
+        raise exception 'complete_tasks got arrays of different lengths' using errcode = 'PF009', hint = 'Pass one element of each array for each task.';
     end if;
     if v_items = 0 then
         return;
+    end if;
+    -- An array of another shape would be read by one item's number and numbered by another's.
+    if (array_ndims(run_ids), array_ndims(step_slugs), array_ndims(task_indexes), array_ndims(attempts), array_ndims(outputs),
+        array_lower(run_ids, 1), array_lower(step_slugs, 1), array_lower(task_indexes, 1), array_lower(attempts, 1), array_lower(outputs, 1))
+        is distinct from (1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+    then
+        raise exception 'complete_tasks got arrays that do not run in parallel' using
+            errcode = 'PF009',
+            hint = 'Give each array one dimension, and count from 1.';
     end if;
 
     -- Lock, then decide. The run's lock stands for its steps and tasks: whoever changes these holds it, but for claims, and they change none

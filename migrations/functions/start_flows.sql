@@ -2,9 +2,8 @@
 -- is NULL, a run gets an id that is new and sorts by time (UUID v7). A run_id that exists, with the same input, returns the run as it is and changes
 -- nothing.
 -- Returns the runs in the order of the inputs.
--- Raises PF001 (a flow that is unknown, or being deleted), PF005 (no input, one that can't be printed, or not an array that a root map
--- can take), PF009 (arrays of different
--- lengths; a run_id that another flow uses, or that was started with another input).
+-- Raises PF001 (a flow that is unknown, or being deleted), PF005 (no input, or not an array that a root map can take), PF009 (an input that can't be
+-- printed; arrays of different lengths; a run_id that another flow uses, or that was started with another input).
 -- Locks: the flow (shared), its row (shared), runs that exist (shared), the new runs. Callers: clients, start_flow.
 create or replace function pgflow.start_flows(flow_slug text, inputs jsonb[], run_ids uuid[] default null) returns setof pgflow.run_record
 language plpgsql
@@ -39,7 +38,7 @@ begin
     end if;
 
     -- Most are short, and need no call.
-    perform pgflow._assert_printable(u, 'an input', 'PF005') from unnest(start_flows.inputs) u where pg_column_size(u) > 1024;
+    perform pgflow._assert_printable(u, 'the input') from unnest(start_flows.inputs) u where pg_column_size(u) > 1024;
     -- So that the flow can't be deleted meanwhile: the new runs refer to it.
     perform pgflow._lock_flow(v_flow, alone => false);
     -- Locked as well: in REPEATABLE READ, that refuses a flow that has changed since.

@@ -19,9 +19,12 @@ impl Echo {
     #[step]
     async fn say(input: String, state: &Probe) -> StepResult<String> {
         state.pass(&*input).await;
-        match input.strip_prefix("fail: ") {
-            Some(message) => Err(message.into()),
-            None => Ok(input),
+        match (&*input, input.strip_prefix("fail: ")) {
+            // An input can't hold what a database has no characters for.
+            ("smile", _) => Ok("emoji 😀".to_owned()),
+            ("frown", _) => Err("the API said 😀".into()),
+            (_, Some(message)) => Err(message.into()),
+            (_, None) => Ok(input),
         }
     }
 }
@@ -45,15 +48,14 @@ async fn culprit(admin: &PgPool, pool: &PgPool, input: &str) -> String {
     probe.let_all_go();
     let mut failure = None;
     for (run, input) in runs.iter().zip(&inputs) {
-        let result = run.wait().timeout(DEADLINE).await;
+        let result = run.wait().timeout(DEADLINE).await.map(|output| output.say);
         if *input == inputs[1] {
             failure = Some(result.expect_err("the culprit fails").to_string());
         } else {
-            assert_eq!(result.expect("an innocent completes").say, *input);
+            assert_eq!(result.expect("an innocent completes"), *input);
         }
     }
     worker.stop().await.expect("nothing is lost");
-    assert_invariants(admin).await;
     failure.expect("there was a culprit")
 }
 
@@ -71,9 +73,9 @@ async fn refuse_by(pool: &PgPool, condition: &str, action: &str) {
 #[tokio::test]
 async fn a_statement_that_takes_too_long_fails_its_own_run_only() {
     let db = TestDb::new().await;
-    refuse_by(&db.pool, "new.output = '\"slow\"'", "perform pg_sleep(5)").await;
+    refuse_by(&db.pool, "new.output = '\"slow\"'", "perform pg_sleep(10)").await;
     let options: PgConnectOptions = db.url.parse().expect("a URL");
-    let options = options.options([("statement_timeout", "400ms")]);
+    let options = options.options([("statement_timeout", "2s")]);
     let pool = PgPoolOptions::new()
         .connect_with(options)
         .await
@@ -84,6 +86,7 @@ async fn a_statement_that_takes_too_long_fails_its_own_run_only() {
             && failure.contains("statement timeout"),
         "{failure}"
     );
+    assert_invariants(&db.pool).await;
 }
 
 #[tokio::test]
@@ -109,6 +112,7 @@ async fn what_a_foreign_trigger_or_constraint_refuses_fails_its_own_run_only() {
     execute(&db.pool, check).await;
     let failure = culprit(&db.pool, &db.pool, "fail: é").await;
     assert!(failure.contains("(SQLSTATE 23514)"), "{failure}");
+    assert_invariants(&db.pool).await;
 }
 
 #[tokio::test]
@@ -128,43 +132,15 @@ async fn a_database_of_another_encoding_stores_each_failure() {
 
     let failure = culprit(&pool, &pool, "fail: the API said é").await;
     assert!(failure.ends_with("the API said é"), "{failure}");
-    let probe = Probe::open();
-    let worker = start::<Echo>(&pool, probe.clone()).await;
-    let failed = "select error_message from pgflow.step_tasks where status = 'failed' and step_slug = 'say' and error_message like $1";
-    // An input can't hold the characters, so a setting of the session makes them.
-    for (kind, expected) in [
-        ("output", "%can't be stored%UTF8%"),
-        ("error", "%\\\\u{1f600}%"),
-    ] {
-        let run = Client::new(pool.clone()).start::<Smile>(&kind.to_owned());
-        let smiles = start::<Smile>(&pool, ()).await;
-        let run = run.await.expect("started");
-        let error = run.wait().timeout(DEADLINE).await.expect_err("fails");
-        let stored: Option<String> = sqlx::query_scalar(&failed.replace("say", "smile"))
-            .bind(expected)
-            .fetch_optional(&pool)
-            .await
-            .expect("rows can be read");
-        assert!(stored.is_some(), "{error}");
-        smiles.stop().await.expect("nothing is lost");
-    }
-    worker.stop().await.expect("nothing is lost");
+    let failure = culprit(&pool, &pool, "smile").await;
+    assert!(
+        failure.contains("the step's output can't be stored") && failure.contains("LATIN1"),
+        "{failure}"
+    );
+    let failure = culprit(&pool, &pool, "frown").await;
+    assert!(failure.ends_with(r"the API said \u{1f600}"), "{failure}");
     pool.close().await;
     execute(&db.pool, format!("drop database {name} with (force)")).await;
-}
-
-/// Says what LATIN1 has no characters for.
-struct Smile;
-
-#[flow(input = String, max_attempts = 1)]
-impl Smile {
-    #[step]
-    async fn smile(input: &str) -> StepResult<String> {
-        match input {
-            "output" => Ok("emoji 😀".to_owned()),
-            _ => Err("the API said 😀".into()),
-        }
-    }
 }
 
 #[tokio::test]
@@ -198,7 +174,8 @@ async fn warnings_name_run_step_index_and_attempt_without_a_span_and_on_one_line
     let client = Client::new(db.pool.clone());
     let input = "fail: a\nERROR forged\u{1b}[2J\u{202e}b".to_owned();
     let run = client.start::<Echo>(&input).await.expect("started");
-    let error = run.wait().timeout(DEADLINE).await.expect_err("fails");
+    let ended = run.wait().timeout(DEADLINE).await.map(|output| output.say);
+    let error = ended.expect_err("fails");
     assert!(
         error.to_string().contains("a\nERROR forged"),
         "stored as it is"
@@ -236,18 +213,19 @@ async fn an_input_that_can_not_be_printed_keeps_no_other_waiting() {
     )
     .await;
     let worker = start::<Echo>(&db.pool, Probe::open()).await;
-    let error = runs[0]
+    let ended = runs[0]
         .wait()
-        .timeout(Duration::from_secs(60))
+        .timeout(Duration::from_secs(120))
         .await
-        .expect_err("fails");
+        .map(|output| output.say);
+    let error = ended.expect_err("fails");
     let text = error.to_string();
     assert!(
         text.contains("the flow's input can't be handed to a worker: "),
         "{text}"
     );
     for run in &runs[1..] {
-        run.wait().timeout(DEADLINE).await.expect("completes");
+        assert!(run.wait().timeout(DEADLINE).await.is_ok());
     }
     worker.stop().await.expect("stops");
 }

@@ -105,7 +105,7 @@ pub(crate) async fn run_with(
                 .and_then(|output| check_size(output, MAX_SIZE))
                 .map_err(failure)
         }
-        Ok(Err(panic)) => Err(may_succeed_later(format!("the handler panicked: {panic}"))),
+        Ok(Err(panic)) => Err(may_succeed_later(&format!("the handler panicked: {panic}"))),
         Err(_elapsed) => {
             let mut message = format!(
                 "the attempt timed out after {} s; raise the step's `timeout`, or do less in one task",
@@ -115,7 +115,7 @@ pub(crate) async fn run_with(
                 message.push_str("; the handler panicked when it was dropped: ");
                 message.push_str(&panic);
             }
-            Err(may_succeed_later(message))
+            Err(may_succeed_later(&message))
         }
     };
     drop(call);
@@ -193,9 +193,9 @@ fn failure(error: StepError) -> Failure {
     }
 }
 
-fn may_succeed_later(message: String) -> Failure {
+fn may_succeed_later(message: &str) -> Failure {
     Failure {
-        message: stored_text(&message),
+        message: stored_text(message),
         retry_delay: None,
         retryable: true,
     }

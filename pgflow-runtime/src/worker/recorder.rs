@@ -356,7 +356,7 @@ fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
     macro_rules! log {
         ($level:ident, $($rest:tt)+) => {
             $level!(
-                run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt, max_attempts, %error,
+                %error, max_attempts, run_id = %key.run_id, step = key.step_slug, task_index = key.task_index, attempt = key.attempt,
                 $($rest)+
             )
         };
