@@ -158,6 +158,7 @@ async fn a_role_without_rights_is_told_all_that_it_lacks() {
   execute on function pgflow.set_worker_process
   execute on function pgflow.track_worker_function
   execute on function pgflow.worker_heartbeats
+  execute on function pgflow.workers_with_work
 make it a member of a role that has them, such as pgflow_worker of docs/roles.md, \
              or run the grants of that page again: they are needed after each upgrade",
             installed.name_of("stranger")

@@ -37,18 +37,18 @@ async fn only_workers_of_queues_with_a_visible_message_have_work() {
     let later = step_worker(&db.pool, "orders", "later").await;
     let last = step_worker(&db.pool, "orders", "last").await;
     let all = [now, also_now, later, last];
-    assert_eq!(with_work(&db.pool, &all).await, []);
+    assert!(with_work(&db.pool, &all).await.is_empty());
     start(&db.pool, "orders", json!({})).await;
     assert_eq!(with_work(&db.pool, &all).await, [now, also_now]);
     assert_eq!(claim(&db.pool, now, 5).await.len(), 1);
-    assert_eq!(with_work(&db.pool, &all).await, []);
+    assert!(with_work(&db.pool, &all).await.is_empty());
     // Time passes.
     sqlx::query("update pgmq.q_orders__later set vt = clock_timestamp()")
         .execute(&db.pool)
         .await
         .unwrap();
     assert_eq!(with_work(&db.pool, &all).await, [later]);
-    assert_eq!(with_work(&db.pool, &[now, last]).await, []);
+    assert!(with_work(&db.pool, &[now, last]).await.is_empty());
 }
 
 #[tokio::test]

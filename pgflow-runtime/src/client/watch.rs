@@ -44,8 +44,10 @@ impl Watch {
                 Ok(Some(seen))
             }
             Err(error) => {
-                warn!(run_id = %self.run_id, error = &error as &dyn Error, "a run could not be looked at, it is tried again");
                 self.failed(error)?;
+                if let Some((_, error)) = &self.failure {
+                    warn!(run_id = %self.run_id, error = error as &dyn Error, "a run could not be looked at, it is tried again");
+                }
                 Ok(None)
             }
         }
@@ -82,11 +84,10 @@ impl Watch {
                 None => return Ok(()),
             };
             match news {
-                News::Look => return Ok(()),
                 News::Recovered => self.failure = None,
                 News::Failed(error) if error.is_transient() => self.failed(hints::own(error))?,
-                // The look that follows fails with an error of its own.
-                News::Failed(_) => return Ok(()),
+                // After a failure that lasts, the look that follows fails with an error of its own.
+                News::Look | News::Failed(_) => return Ok(()),
             }
         }
     }

@@ -193,13 +193,11 @@ struct SharedFailure(Arc<CallError>);
 
 /// The error of a look that was made for many, for one of them.
 pub(super) fn own(error: Arc<CallError>) -> CallError {
-    let kind = std::io::ErrorKind::Other;
     match Arc::try_unwrap(error) {
         Ok(error) => error,
-        Err(shared) => CallError::Database(sqlx::Error::Io(std::io::Error::new(
-            kind,
-            SharedFailure(shared),
-        ))),
+        Err(shared) => CallError::Database(sqlx::Error::Io(std::io::Error::other(SharedFailure(
+            shared,
+        )))),
     }
 }
 
