@@ -47,11 +47,14 @@ drop function if exists pgflow.unfence_worker_functions(text[]);
 -- Deletion of a flow in batches
 ------------------------------------------------------------------------------------------------------------------------
 
-alter table pgflow.flows
-    -- Nothing of the flow starts any more; delete_flow_batch takes its runs away.
-    add column deletion_started_at timestamptz,
-    -- The last run that it has removed.
-    add column deletion_run_id uuid;
+-- Flows of which nothing starts any more, because delete_flow_batch takes their runs away. No columns of flows: a call of create_flow that is in flight
+-- while this is applied would fail.
+create table pgflow.flow_deletions (
+    flow_slug text primary key,
+    started_at timestamptz not null default clock_timestamp(),
+    -- The last run that was removed.
+    last_run_id uuid
+);
 
 ------------------------------------------------------------------------------------------------------------------------
 -- Wake-ups of transactions that last
