@@ -14,7 +14,6 @@ use super::state::{Event, Hidden, Model, Run, RunStatus, StepState, StepStatus, 
 const UNKNOWN_TASK: &str = "PF003";
 const INVALID_INPUT: &str = "PF005";
 const INVALID_ARGUMENT: &str = "PF009";
-const INVALID_ARGUMENT: &str = "PF009";
 
 /// How often a task may stall before it counts as out of attempts.
 const MAX_REQUEUES: i32 = 3;
