@@ -57,26 +57,40 @@ create type pgflow.worker_function_record as (
     last_invoked_at timestamptz, created_at timestamptz, updated_at timestamptz, fenced_at timestamptz,
     recorded_enabled boolean, recorded_disabled_at timestamptz, recorded_disabled_reason text, http_url text
 );
-drop function if exists pgflow.start_flow(text, jsonb, uuid);
-drop function if exists pgflow.start_flows(text, jsonb[], uuid[]);
-drop function if exists pgflow.create_flow(text, int, int, int);
-drop function if exists pgflow.add_step(text, text, text[], int, int, int, int, text, jsonb, jsonb, text, text);
-drop function if exists pgflow.complete_task(uuid, text, int, jsonb, int);
-drop function if exists pgflow.fail_task(uuid, text, int, text, numeric, int, boolean);
-drop function if exists pgflow.disable_worker_function(text, text);
-drop function if exists pgflow.enable_worker_function(text);
-drop function if exists pgflow.fence_worker_functions(text[], text);
-drop function if exists pgflow.unfence_worker_functions(text[]);
+-- Renamed and not dropped: calls that have been planned go on by the old functions. The next numbered file may drop those of `_at_level_7`.
+do $$
+declare
+    v_old regprocedure;
+begin
+    foreach v_old in array array_remove(array[
+        to_regprocedure('pgflow.start_flow(text, jsonb, uuid)'),
+        to_regprocedure('pgflow.start_flows(text, jsonb[], uuid[])'),
+        to_regprocedure('pgflow.create_flow(text, int, int, int)'),
+        to_regprocedure('pgflow.add_step(text, text, text[], int, int, int, int, text, jsonb, jsonb, text, text)'),
+        to_regprocedure('pgflow.complete_task(uuid, text, int, jsonb, int)'),
+        to_regprocedure('pgflow.fail_task(uuid, text, int, text, numeric, int, boolean)'),
+        to_regprocedure('pgflow.disable_worker_function(text, text)'),
+        to_regprocedure('pgflow.enable_worker_function(text)'),
+        to_regprocedure('pgflow.fence_worker_functions(text[], text)'),
+        to_regprocedure('pgflow.unfence_worker_functions(text[])')
+    ], null) loop
+        execute format('alter function %s rename to %I', v_old, '_' || (select p.proname from pg_proc p where p.oid = v_old) || '_at_level_7');
+    end loop;
+end
+$$;
 
 ------------------------------------------------------------------------------------------------------------------------
 -- Deletion of a flow in batches
 ------------------------------------------------------------------------------------------------------------------------
 
-alter table pgflow.flows
-    -- Nothing of the flow starts any more; delete_flow_batch takes its runs away.
-    add column deletion_started_at timestamptz,
-    -- The last run that it has removed.
-    add column deletion_run_id uuid;
+-- Flows of which nothing starts any more, because delete_flow_batch takes their runs away. No columns of flows: a call of create_flow that is in flight
+-- while this is applied would fail.
+create table pgflow.flow_deletions (
+    flow_slug text primary key,
+    started_at timestamptz not null default clock_timestamp(),
+    -- The last run that was removed.
+    last_run_id uuid
+);
 
 ------------------------------------------------------------------------------------------------------------------------
 -- Wake-ups of transactions that last

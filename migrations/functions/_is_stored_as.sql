@@ -19,7 +19,8 @@ begin
     begin
         -- The lock of _lock_flow.
         if pg_try_advisory_xact_lock_shared(x'7067666d'::int, hashtext(v_flow))
-            and exists (select from pgflow.flows f where f.flow_slug = v_flow and f.deletion_started_at is null)
+            and exists (select from pgflow.flows f where f.flow_slug = v_flow)
+            and not exists (select from pgflow.flow_deletions d where d.flow_slug = v_flow)
             and pgflow._shape_differences(shape, pgflow._flow_shape(v_flow)) = '{}'
             and pgflow._route_differences(v_flow, _is_stored_as.queue_mode, routes) = '{}'
         then

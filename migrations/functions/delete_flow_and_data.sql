@@ -76,6 +76,7 @@ begin
     -- Also of a queue that somebody has dropped.
     delete from pgflow.wakeups k where k.queue_name = any (v_queues);
 
+    delete from pgflow.flow_deletions d where d.flow_slug = v_flow;
     delete from pgflow.deps d where d.flow_slug = v_flow;
     delete from pgflow.steps s where s.flow_slug = v_flow;
     delete from pgflow.flows f where f.flow_slug = v_flow;

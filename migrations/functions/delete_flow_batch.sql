@@ -3,7 +3,7 @@
 -- ones by id, and no further run once 100,000 tasks are together; the one that finds no run is delete_flow_and_data, and the flow is gone.
 -- When nobody calls it again the flow stays marked, and keeps the runs that it still has. `removed_runs`: how many this call removed.
 -- Raises PF001 (no flow has exactly this slug), PF009 (max_runs below 1), PF011 (isolation; as delete_flow_and_data).
--- Locks: the flow; workers, runs, tasks, step states, the flow's row; the last call as delete_flow_and_data. Callers: operators.
+-- Locks: the flow; workers, runs, tasks, step states; the last call as delete_flow_and_data. Callers: operators.
 create or replace function pgflow.delete_flow_batch(flow_slug text, max_runs int default 1000) returns table (removed_runs bigint, is_done boolean)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -22,9 +22,9 @@ begin
             errcode = 'PF009',
             hint = 'Leave it out for 1,000.';
     end if;
-    select f.deletion_started_at, f.deletion_run_id into v_started_at, v_after from pgflow.flows f where f.flow_slug = v_flow;
+    select d.started_at, d.last_run_id into v_started_at, v_after from pgflow.flow_deletions d where d.flow_slug = v_flow;
     -- Decided before the flow is locked: the definition lock comes first.
-    if not found or (
+    if not exists (select from pgflow.flows f where f.flow_slug = v_flow) or (
         v_started_at is not null
         and not exists (select from pgflow.runs r where r.flow_slug = v_flow and (v_after is null or r.run_id > v_after))
     ) then
@@ -34,14 +34,15 @@ begin
 
     -- A run that is being started is waited for; so is another call.
     perform pgflow._lock_flow(v_flow, alone => true);
-    select f.deletion_started_at, f.deletion_run_id into v_started_at, v_after from pgflow.flows f where f.flow_slug = v_flow for no key update;
-    if not found then
+    if not exists (select from pgflow.flows f where f.flow_slug = v_flow) then
         return query select 0::bigint, true;
         return;
     end if;
-    if v_started_at is null then
+    insert into pgflow.flow_deletions (flow_slug) values (v_flow) on conflict (flow_slug) do nothing;
+    if found then
         perform pgflow._deprecate_workers(null, v_flow, 'the flow is being deleted');
     end if;
+    select d.last_run_id into v_after from pgflow.flow_deletions d where d.flow_slug = v_flow;
 
     -- In the order of the ids, from where the last call ended: no index leads from a flow to its runs.
     select array_agg(x.run_id order by x.run_id) into v_run_ids
@@ -65,11 +66,7 @@ begin
     delete from pgflow.step_tasks t where t.run_id = any (v_run_ids);
     delete from pgflow.step_states s where s.run_id = any (v_run_ids);
     delete from pgflow.runs r where r.run_id = any (v_run_ids);
-    update pgflow.flows f
-    set
-        deletion_started_at = coalesce(v_started_at, clock_timestamp()),
-        deletion_run_id = coalesce(v_run_ids[cardinality(v_run_ids)], v_after)
-    where f.flow_slug = v_flow;
+    update pgflow.flow_deletions d set last_run_id = coalesce(v_run_ids[cardinality(v_run_ids)], v_after) where d.flow_slug = v_flow;
     return query select coalesce(cardinality(v_run_ids), 0)::bigint, false;
 end
 $$;

@@ -59,11 +59,11 @@ begin
         v_status := 'verified';
     else
         perform pgflow._lock_definitions();
-        select f.deletion_started_at into v_deletion from pgflow.flows f where f.flow_slug = v_flow;
-        if not found then
+        if not exists (select from pgflow.flows f where f.flow_slug = v_flow) then
             perform pgflow._define_flow(v_flow, shape, v_mode, v_routes);
             v_status := 'compiled';
         else
+            select d.started_at into v_deletion from pgflow.flow_deletions d where d.flow_slug = v_flow;
             perform pgflow._assert_flow_stays(v_flow, v_deletion);
             v_differences := pgflow._shape_differences(shape, pgflow._flow_shape(v_flow));
             if v_differences = '{}' then

@@ -27,7 +27,7 @@ begin
         raise exception 'a worker needs an id, it was given null' using errcode = 'PF009', hint = 'Pass a new uuid at each start.';
     end if;
     perform pgflow._lock_flow(register_worker.flow_slug, alone => false);
-    select f.queue_mode, f.deletion_started_at into v_mode, v_deletion from pgflow.flows f where f.flow_slug = register_worker.flow_slug for key share;
+    select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = register_worker.flow_slug for key share;
     select w.* into v_function from pgflow.worker_functions w where w.function_name = register_worker.function_name for share;
     if not found then
         raise exception 'worker function "%" is not tracked', register_worker.function_name using
@@ -45,6 +45,7 @@ begin
             errcode = 'PF001',
             hint = 'Call pgflow.ensure_flow_compiled first.';
     end if;
+    select d.started_at into v_deletion from pgflow.flow_deletions d where d.flow_slug = register_worker.flow_slug;
     perform pgflow._assert_flow_stays(register_worker.flow_slug, v_deletion);
     if (
         (v_mode = 'flow' and register_worker.step_slug is null and register_worker.queue_name = lower(register_worker.flow_slug collate "C"))

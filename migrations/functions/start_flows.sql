@@ -42,13 +42,14 @@ begin
     -- So that the flow can't be deleted meanwhile: the new runs refer to it.
     perform pgflow._lock_flow(v_flow, alone => false);
     -- Locked as well: in REPEATABLE READ, that refuses a flow that has changed since.
-    select f.deletion_started_at into v_deletion from pgflow.flows f where f.flow_slug = v_flow for key share;
+    perform from pgflow.flows f where f.flow_slug = v_flow for key share;
     if not found then
         raise exception 'flow "%" is not defined in this database', v_flow using
             errcode = 'PF001',
             hint = 'Check the slug; a worker of the flow stores its definition when it starts.';
     end if;
-    if v_deletion is not null then
+    select d.started_at into v_deletion from pgflow.flow_deletions d where d.flow_slug = v_flow;
+    if found then
         perform pgflow._assert_flow_stays(v_flow, v_deletion);
     end if;
 

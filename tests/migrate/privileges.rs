@@ -116,7 +116,7 @@ async fn a_role_that_may_not_create_queues_is_told_the_grants_to_run() {
     let end = grants.rfind(&role).unwrap() + role.len();
     database.run(&grants[..end]).await;
     migrate::migrate(&pool).await.unwrap();
-    sqlx::raw_sql("select pgflow.create_flow('f'), pgflow.delete_flow_and_data('f')")
+    sqlx::raw_sql("select pgflow.create_flow('f'); select pgflow.delete_flow_and_data('f')")
         .execute(&pool)
         .await
         .unwrap();

@@ -232,7 +232,11 @@ impl Action {
             Self::StartAgain { run } => {
                 nth(&(0..model.runs.len()).collect::<Vec<_>>(), *run).map(|run| Call::StartAgain {
                     run,
-                    input: json!([]),
+                    input: if run % 2 == 0 {
+                        model.runs[run].input.clone()
+                    } else {
+                        json!([])
+                    },
                 })
             }
             Self::StartRefused => model.flow.has_root_map().then(|| Call::Start {

@@ -33,7 +33,10 @@ impl Model {
         self.call += 1;
         let answer = match call {
             Call::Start { input } => self.start(input, next_run),
-            Call::StartAgain { run, .. } => Answer::Run(self.runs[*run].status.name().to_owned()),
+            Call::StartAgain { run, input } => match &self.runs[*run] {
+                stored if stored.input == *input => Answer::Run(stored.status.name().to_owned()),
+                _ => Answer::Refused(INVALID_ARGUMENT.to_owned()),
+            },
             Call::Claim { worker, max } => self.claim(*worker, *max),
             Call::Complete(items) => self.complete(items),
             Call::CompleteOne(item) => match self.complete(std::slice::from_ref(item)) {
@@ -107,19 +110,22 @@ impl Model {
         Answer::Run(self.runs[run].status.name().to_owned())
     }
 
-    /// Takes the oldest visible messages of the worker's queue.
+    /// Takes the messages of the worker's queue that have been visible for longest.
     fn claim(&mut self, worker: usize, max: usize) -> Answer {
-        let mut visible: Vec<(i64, TaskKey)> = self
+        let mut visible: Vec<(usize, i64, TaskKey)> = self
             .tasks()
             .filter(|(_, task)| {
                 let message = &task.message;
                 message.queue == worker / 2 && !message.is_archived && message.hidden == Hidden::No
             })
-            .map(|(key, task)| (task.message.id.expect("it was sent"), key))
+            .map(|(key, task)| {
+                let message = &task.message;
+                (message.decided_in, message.id.expect("it was sent"), key)
+            })
             .collect();
         visible.sort_unstable();
         let mut rows = Vec::new();
-        for (id, key) in visible.into_iter().take(max) {
+        for (_, id, key) in visible.into_iter().take(max) {
             let timeout = self.flow.timeout(key.step);
             self.task_mut(key).message.reads += 1;
             if self.is_running(key) {

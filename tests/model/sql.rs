@@ -292,8 +292,13 @@ async fn show(
             .collect();
         if !ids.is_empty() {
             let query = format!(
-                "update pgmq.q_{} set vt = clock_timestamp() where msg_id = any ($1)",
-                queue_name(queue)
+                "update pgmq.q_{queue} q set vt = m.vt
+                 from (
+                     select id, statement_timestamp() + row_number() over (order by id) * interval '1 microsecond' as vt
+                     from unnest($1::bigint[]) id
+                 ) m
+                 where q.msg_id = m.id",
+                queue = queue_name(queue)
             );
             sqlx::query(AssertSqlSafe(query))
                 .bind(ids)
