@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
 use super::recipe_file::Recipe;
-use super::{Installed, Orders, assert_may_not_call, assert_writes_nothing, callable, tables};
+use super::{Installed, Orders, assert_may_not_call, assert_writes_nothing, callable, run, tables};
 use crate::support::flows::{FUNCTION, claim_one, complete, define, start, step, worker};
 use crate::support::invariants::assert_invariants;
 
@@ -28,6 +28,11 @@ async fn a_member_reads_everything() {
     let task = claim_one(&installed.owner, id).await;
     complete(&installed.owner, &task, json!([1, 2])).await;
 
+    run(
+        &installed.owner,
+        "insert into pgflow.option_notices (flow_slug, differences) values ('orders', '{}')",
+    )
+    .await;
     let pool = installed.reader().await;
     for (table, _) in tables(&pool).await {
         let rows = format!("select count(*) from pgflow.{table}");

@@ -4,8 +4,8 @@ use serde_json::json;
 use sqlx::postgres::PgPool;
 
 use super::unsupported_messages::{send, shown, two_flows};
-use crate::support::flows::{claim_one, start, worker};
-use crate::support::operations::{standing, track};
+use crate::support::flows::{claim_one, start};
+use crate::support::operations::{standing, track, worker_of};
 
 async fn archive(pool: &PgPool, function: &str) -> Vec<(i64, bool)> {
     sqlx::query_as(
@@ -27,7 +27,7 @@ async fn number(pool: &PgPool, query: &'static str) -> i64 {
 #[tokio::test]
 async fn what_no_task_has_is_archived_and_work_goes_on() {
     let db = two_flows().await;
-    let orders = worker(&db.pool, "orders").await;
+    let orders = worker_of(&db.pool, "orders", "orders").await;
     start(&db.pool, "orders", json!({})).await;
     let first = send(&db.pool, "orders", json!({"hello": 1})).await;
     let second = send(&db.pool, "orders", json!(null)).await;
@@ -49,7 +49,7 @@ async fn what_no_task_has_is_archived_and_work_goes_on() {
 #[tokio::test]
 async fn a_message_of_a_task_stays_as_the_task_would_never_run() {
     let db = two_flows().await;
-    worker(&db.pool, "orders").await;
+    worker_of(&db.pool, "orders", "orders").await;
     start(&db.pool, "orders", json!({})).await;
     sqlx::query("update pgmq.q_orders set message = message || '{\"step_slug\": \"other\"}'")
         .execute(&db.pool)

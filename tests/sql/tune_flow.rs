@@ -57,7 +57,7 @@ async fn what_is_given_is_set_and_the_rest_stays() {
     tune(&db.pool, "'orders', 'one', timeout => 90")
         .await
         .unwrap();
-    let expected = json!({"flow": [7, 5, 60], "step": [null, 0, 90, 9]});
+    let expected = json!({"flow": [7, 0, 60], "step": [null, 0, 90, 9]});
     assert_eq!(options(&db.pool).await, expected);
 }
 

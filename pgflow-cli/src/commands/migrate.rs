@@ -33,7 +33,11 @@ impl Migrate {
         } else {
             output::print(report.to_string().lines().collect::<Text>())?;
         }
-        Ok(Exit::Done)
+        Ok(if report.missing_grants.is_empty() {
+            Exit::Done
+        } else {
+            Exit::NotReady
+        })
     }
 }
 

@@ -82,10 +82,6 @@ async fn migrate(
         privilege::require_create(transaction, "pgflow").await?;
     }
     let (pgmq, installed_pgmq) = pgmq::ensure(transaction, pool).await?;
-    let grants = pgmq::missing_grants(transaction).await?;
-    if !grants.is_empty() {
-        return Err(MigrateError::PgmqNotPermitted { grants });
-    }
     if !history.exists {
         sqlx::raw_sql(BOOKKEEPING)
             .execute(&mut *transaction)
@@ -104,6 +100,7 @@ async fn migrate(
         installed_pgmq,
         protocol_version: None,
         closed: Vec::new(),
+        missing_grants: Vec::new(),
     };
     sqlx::raw_sql(GRANTS_BEFORE)
         .execute(&mut *transaction)
@@ -140,6 +137,8 @@ async fn migrate(
     }
     // Each time: a restored dump without rights, or a careless grant, opens what was closed.
     report.closed = public_rights::close(transaction).await?;
+    // After the schema exists: its owner is whose rights count.
+    report.missing_grants = pgmq::missing_grants(transaction).await?;
     Ok(report)
 }
 

@@ -125,16 +125,6 @@ pub enum MigrateError {
     )]
     PgmqInstall(#[source] Box<dyn std::error::Error + Send + Sync>),
 
-    /// PGMQ was installed by another role, which has not granted what pgflow needs.
-    #[error(
-        "the owner of schema pgflow lacks rights on PGMQ, without which no worker starts; expected those of these \
-         statements; run them as the owner of PGMQ, and `pgflow migrate` again: {}", grants.join("; ")
-    )]
-    PgmqNotPermitted {
-        /// The statements that grant what is missing.
-        grants: Vec<String>,
-    },
-
     /// A numbered file failed.
     #[error(
         "migration {version:04}_{name} failed{}; nothing was changed; put right what the cause says \

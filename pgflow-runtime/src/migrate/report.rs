@@ -28,6 +28,9 @@ pub struct MigrateReport {
     /// What was open to everybody and is closed now, such as `function pgflow.start_flow(..)`; new
     /// functions are closed as well, and not listed.
     pub closed: Vec<String>,
+    /// The statements that give the owner of the schema the rights on PGMQ that it lacks: until they
+    /// are run as the owner of PGMQ, no worker starts.
+    pub missing_grants: Vec<String>,
     /// What an operator has to know, whether or not something changed.
     pub warnings: Vec<String>,
 }
@@ -66,6 +69,14 @@ impl fmt::Display for MigrateReport {
         // Names of objects are those that somebody gave them.
         for warning in &self.warnings {
             writeln!(f, "warning: {}", printable(warning))?;
+        }
+        for grant in &self.missing_grants {
+            writeln!(
+                f,
+                "warning: the owner of schema pgflow lacks a right on PGMQ, without which no worker starts; \
+                 as the owner of PGMQ: {}",
+                printable(grant)
+            )?;
         }
         if self.is_unchanged() {
             return write!(f, "up to date at migration {}", self.to_version);

@@ -82,7 +82,7 @@ pub struct Installation {
 }
 
 impl Status {
-    /// Whether `migrate` would change nothing, and has nothing to refuse.
+    /// Whether `migrate` would change nothing, and workers can start.
     pub fn is_current(&self) -> bool {
         let fits = |recorded: &RecordedStatus| recorded.state == RecordedState::Applied;
         let protocol = self.installation.as_ref().map(|row| row.protocol_version);
@@ -113,7 +113,11 @@ pub(super) async fn read(pool: &PgPool, source: &Source) -> Result<Status, Migra
         None
     };
 
-    let open_to_everybody = public_rights::list(&mut transaction).await?;
+    let open_to_everybody = if history.exists {
+        public_rights::list(&mut transaction).await?
+    } else {
+        Vec::new()
+    };
     let missing_grants = match &pgmq {
         PgmqState::Absent => Vec::new(),
         _ => pgmq::missing_grants(&mut transaction).await?,

@@ -34,7 +34,8 @@ from (
         coalesce(function.proacl, pg_catalog.acldefault('f', function.proowner))
     from pg_catalog.pg_proc function
     join pg_catalog.pg_namespace space on space.oid = function.pronamespace
-    where space.nspname = 'pgflow'
+    -- Functions that somebody else has put there are open as they were made.
+    where space.nspname = 'pgflow' and function.proname in (select recorded.name from pgflow.schema_functions recorded)
 ) open
 where exists (select from pg_catalog.aclexplode(open.rights) granted where granted.grantee = 0)
 group by open.kind, open.what, open.owner
