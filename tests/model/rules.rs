@@ -147,6 +147,8 @@ impl Model {
             self.hide(key, Hidden::Seconds(i64::from(timeout) + 2));
             rows.push(self.claimed(key, worker, id));
         }
+        // They return in the order in which they were sent.
+        rows.sort_unstable_by_key(|row| row.message);
         Answer::Claimed(rows)
     }
 
