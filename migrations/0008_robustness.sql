@@ -15,9 +15,16 @@ alter table pgflow.workers
     -- When recovery took the worker for dead. Its next heartbeat clears it.
     add column lost_at timestamptz;
 
--- When the worker last reported that the attempt still runs although its timeout has passed: its
--- handler blocks a thread, so the worker can't drop it.
-alter table pgflow.step_tasks add column still_running_at timestamptz;
+-- Attempts that still run although their timeouts have passed: their handlers block a thread, so their
+-- workers can't drop them. Few, if any; a row goes some time after its last report. No column of
+-- step_tasks: a call in flight while this is applied would fail.
+create table pgflow.overdue_attempts (
+    run_id uuid,
+    step_slug text,
+    task_index int,
+    reported_at timestamptz not null,
+    primary key (run_id, step_slug, task_index)
+);
 
 -- Where a worker runs.
 alter table pgflow.workers
@@ -61,6 +68,7 @@ create type pgflow.worker_function_record as (
 do $$
 declare
     v_old regprocedure;
+    v_name text;
 begin
     foreach v_old in array array_remove(array[
         to_regprocedure('pgflow.start_flow(text, jsonb, uuid)'),
@@ -74,7 +82,10 @@ begin
         to_regprocedure('pgflow.fence_worker_functions(text[], text)'),
         to_regprocedure('pgflow.unfence_worker_functions(text[])')
     ], null) loop
-        execute format('alter function %s rename to %I', v_old, '_' || (select p.proname from pg_proc p where p.oid = v_old) || '_at_level_7');
+        select p.proname into strict v_name from pg_proc p where p.oid = v_old;
+        execute format('alter function %s rename to %I', v_old, '_' || v_name || '_at_level_7');
+        -- Bodies qualify their parameters with the function's name.
+        execute regexp_replace(pg_get_functiondef(v_old), '\m' || v_name || '\.', '_' || v_name || '_at_level_7.', 'g');
     end loop;
 end
 $$;

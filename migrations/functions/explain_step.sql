@@ -99,8 +99,8 @@ begin
             case
                 when w.worker_id is null or w.stopped_at is not null then t.started_at
                 else least(
-                    greatest(t.started_at + make_interval(secs => v_timeout::float8), t.still_running_at) + interval '30 seconds',
-                    case when l.worker_id is null then w.last_heartbeat_at + (select i.lost_after from pgflow.installation i) end
+                    greatest(t.started_at + make_interval(secs => v_timeout::float8), a.reported_at) + interval '30 seconds',
+                    case when l.worker_id is null then w.last_heartbeat_at + (select i.lost_after from pgflow.installation i where i.singleton) end
                 )
             end as overdue_at,
             row_number() over (order by t.started_at, t.task_index) as n,
@@ -108,6 +108,7 @@ begin
             w.stopped_at is not null as is_stopped
         from pgflow.step_tasks t
         left join pgflow.workers w on w.worker_id = t.last_worker_id
+        left join pgflow.overdue_attempts a on a.run_id = t.run_id and a.step_slug = t.step_slug and a.task_index = t.task_index
         left join pgflow.live_workers l on l.worker_id = t.last_worker_id
         where t.run_id = v_run.run_id and t.step_slug = v_step.step_slug and t.status = 'started'
     ) x;

@@ -34,7 +34,7 @@ declare
     c_claims constant int := 10000;
     c_looks constant int := 200000;
     v_now timestamptz := clock_timestamp();
-    v_lost_after interval := (select i.lost_after from pgflow.installation i);
+    v_lost_after interval := (select i.lost_after from pgflow.installation i where i.singleton);
     v_is_up boolean;
     v_is_heard boolean;
     v_is_served boolean;
@@ -130,7 +130,7 @@ begin
         from pgflow.claims c
         cross join lateral unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
         cross join lateral (
-            select k.flow_slug, k.started_at, k.still_running_at, k.last_worker_id
+            select k.flow_slug, k.started_at, k.last_worker_id
             from pgflow.step_tasks k
             where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index and k.status = 'started'
             limit 1
@@ -144,8 +144,14 @@ begin
             where k.worker_id = t.last_worker_id
             limit 1
         ) w on true
+        left join lateral (
+            select k.reported_at
+            from pgflow.overdue_attempts k
+            where k.run_id = i.run_id and k.step_slug = i.step_slug and k.task_index = i.task_index
+            limit 1
+        ) r on true
         cross join lateral (
-            select greatest(t.started_at + make_interval(secs => o.timeout::float8), t.still_running_at) + interval '30 seconds' as deadline
+            select greatest(t.started_at + make_interval(secs => o.timeout::float8), r.reported_at) + interval '30 seconds' as deadline
         ) d
         where c.claim_id = any (v_claims)
     ) x;

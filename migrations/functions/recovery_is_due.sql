@@ -12,6 +12,6 @@ as $$
             select
             from pgflow.workers w
             where w.stopped_at is null and w.lost_at is null
-                and w.last_heartbeat_at <= clock_timestamp() - (select i.lost_after from pgflow.installation i)
+                and w.last_heartbeat_at <= clock_timestamp() - (select i.lost_after from pgflow.installation i where i.singleton)
         )
 $$;

@@ -37,11 +37,12 @@ begin
     select array_agg(m.id order by m.id), array_agg(m.secs order by m.id) into v_ids, v_offsets
     from unnest(msg_ids, vt_offsets) as m (id, secs)
     where m.id is not null;
-    -- No join: see _take_messages.
+    -- No join: see _take_messages. A microsecond apart, in the order of their ids: claims take first what has been visible longest.
     return query execute format(
-        'update pgmq.%I q set vt = clock_timestamp() + make_interval(secs => $2[width_bucket(q.msg_id, $1)])
+        'update pgmq.%I q
+         set vt = $3 + make_interval(secs => $2[width_bucket(q.msg_id, $1)]) - (cardinality($1) - width_bucket(q.msg_id, $1)) * interval ''1 microsecond''
          where q.msg_id = any ($1) returning q.msg_id',
         'q_' || lower(set_vt_batch.queue_name collate "C")
-    ) using v_ids, v_offsets;
+    ) using v_ids, v_offsets, clock_timestamp();
 end
 $$;

@@ -13,7 +13,7 @@ begin
     update pgflow.workers w
     set last_heartbeat_at = clock_timestamp(),
         heard_since = case
-            when w.last_heartbeat_at < clock_timestamp() - (select i.lost_after from pgflow.installation i) / 2 then clock_timestamp()
+            when w.last_heartbeat_at < clock_timestamp() - (select i.lost_after from pgflow.installation i where i.singleton) / 2 then clock_timestamp()
             else w.heard_since
         end,
         lost_at = null

@@ -84,7 +84,7 @@ async fn functions_are_closed_to_the_public() {
 
 /// Queues are created with its rights: it would find out when the first flow is defined.
 #[tokio::test]
-async fn a_role_that_may_not_create_queues_is_told_the_grants_to_run() {
+async fn the_script_tells_a_role_that_may_not_create_queues_the_grants_to_run() {
     let database = blank().await;
     migrate::migrate(&database.pool).await.unwrap();
     database.forget_extension().await;
@@ -96,8 +96,6 @@ async fn a_role_that_may_not_create_queues_is_told_the_grants_to_run() {
             "create schema pgflow authorization {role}; grant usage on schema pgmq to {role}"
         ))
         .await;
-    let refused = migrate::migrate(&pool).await.unwrap_err();
-    let by_migrate = super::chain(&refused);
     let options = database.options.clone().username(&role);
     let mut session = PgConnection::connect_with(&options).await.unwrap();
     let by_script = sqlx::raw_sql(AssertSqlSafe(migrate::script()))
@@ -106,12 +104,10 @@ async fn a_role_that_may_not_create_queues_is_told_the_grants_to_run() {
         .unwrap_err()
         .to_string();
     session.close().await.unwrap();
-    for message in [&by_migrate, &by_script] {
-        assert!(
-            message.contains(&format!("role {role} may not create queues")),
-            "{message}"
-        );
-    }
+    assert!(
+        by_script.contains(&format!("role {role} may not create queues")),
+        "{by_script}"
+    );
     let (_, grants) = by_script.split_once("as its owner: ").unwrap();
     let end = grants.rfind(&role).unwrap() + role.len();
     database.run(&grants[..end]).await;

@@ -43,6 +43,7 @@ const CALLS: &str = r"
                     when 'jsonb' then $$'{}'$$
                     when 'jsonb[]' then $$'{1}'$$
                     when 'timestamp with time zone[]' then $$'{now}'$$
+                    when 'timestamp with time zone' then $$'now'$$
                     when 'integer[]' then $$'{0}'$$
                     when 'bigint[]' then $$'{1}'$$
                     else '1'

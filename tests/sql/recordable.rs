@@ -294,7 +294,7 @@ async fn arrays_of_any_shape_carry_their_values_along_where_they_are_taken() {
         .await,
     );
     assert!(
-        text.starts_with("PF009: set_vt_batch got no offset for message 2"),
+        text.starts_with("PF009: set_vt_batch got an offset that is null"),
         "{text}"
     );
     assert_eq!(

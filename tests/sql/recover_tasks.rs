@@ -232,7 +232,7 @@ async fn an_attempt_that_its_worker_still_runs_is_left_to_it_past_its_timeout() 
     assert_eq!(case.look().await, (0, 0, false));
     execute(
         case.pool(),
-        "update pgflow.step_tasks set still_running_at = still_running_at - interval '31 seconds'",
+        "update pgflow.overdue_attempts set reported_at = reported_at - interval '31 seconds'",
     )
     .await;
     // Not the current attempt, and not its worker.

@@ -53,7 +53,7 @@ async fn a_registered_worker_has_a_row_that_says_what_it_serves() {
     let registration = Registration::new();
     registration.register(&db.pool).await.expect("registered");
     let row: Value = sqlx::query_scalar(
-        "select to_jsonb(w) - 'started_at' - 'last_heartbeat_at' from pgflow.workers w",
+        "select to_jsonb(w) - array['started_at', 'last_heartbeat_at', 'heard_since', 'lost_at', 'flow_input_once'] from pgflow.workers w",
     )
     .fetch_one(&db.pool)
     .await

@@ -31,7 +31,8 @@ pub(super) async fn connections(database: &TestDb, name: &str) -> i64 {
 pub(super) async fn listening(database: &TestDb, name: &str) -> Vec<i32> {
     sqlx::query_scalar(
         "select pid from pg_stat_activity where application_name = $1 and datname = current_database() \
-         and (query like 'LISTEN \"pgflow_work\"%' or query like '%pgflow.worker_heartbeats%' or query like '%pgflow.lost_attempts%') order by pid",
+         and (query like 'LISTEN \"pgflow_work\"%' or query ~ 'pgflow\\.(worker_heartbeats|lost_attempts|recovery_is_due|workers_with_work)') \
+         order by pid",
     )
     .bind(name)
     .fetch_all(&database.pool)

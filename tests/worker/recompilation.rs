@@ -350,7 +350,7 @@ async fn a_worker_whose_claim_runs_into_a_dropped_queue_drains() {
     case.probe.let_all_go();
     in_time(case.old.join()).await.unwrap();
     assert!(is_marked_stopped(&case.database.pool, worker_id).await);
-    let failed = logged.line("a database call failed");
+    let failed = logged.line("a claim failed, it is made again with more care");
     assert!(failed.contains("pgmq.q_orders__fetch"), "{failed}");
     assert_eq!(
         logged.lines("the task is gone").len(),

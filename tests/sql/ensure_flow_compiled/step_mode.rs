@@ -268,6 +268,10 @@ async fn options_are_reported_and_not_applied() {
     let db = TestDb::new().await;
     ensure_in(&db.pool, "step", &two()).await.expect("compiled");
     let tuned = [step("a").timeout(7), step("b").deps(&["a"]).max_attempts(2)];
+    // Noted as reported the first time.
+    ensure_in(&db.pool, "step", &tuned)
+        .await
+        .expect("an answer");
     let answer = unchanged(&db.pool, ensure_in(&db.pool, "step", &tuned)).await;
     let answer = answer.expect("an answer");
     assert_eq!(answer["status"], "verified");

@@ -31,9 +31,13 @@ enum Call {
 }
 
 /// Each index, with what it is for.
-const INDEXES: [(&str, For); 23] = [
+const INDEXES: [(&str, For); 26] = [
     ("claims_pkey", For::Call(Call::Recover)),
     ("deps_pkey", For::Call(Call::Complete)),
+    (
+        "flow_deletions_pkey",
+        For::Query("select pgflow.start_flow('f', '[]')"),
+    ),
     (
         "flows_pkey",
         For::Query("select pgflow.start_flow('f', '[]')"),
@@ -73,6 +77,11 @@ const INDEXES: [(&str, For); 23] = [
         "installation_pkey",
         For::Query("select pgflow.start_flow('f', '[]')"),
     ),
+    (
+        "option_notices_pkey",
+        For::Query("select pgflow.ensure_flow_compiled('f', pgflow._flow_shape('f'))"),
+    ),
+    ("overdue_attempts_pkey", For::Call(Call::Recover)),
     ("runs_pkey", For::Call(Call::Claim)),
     (
         "schema_functions_pkey",

@@ -71,8 +71,8 @@ fn due(members: &[Arc<Member>], now: Instant) -> (Vec<Arc<Member>>, Instant) {
             continue;
         };
         let at = since + pause;
-        // With those whose time comes soon: one call for all.
-        if at <= now + pause / 4 {
+        // With nearly all others: one call serves them together, and from then on their times agree.
+        if at <= now + pause * 3 / 4 {
             due.push(Arc::clone(member));
         } else {
             next = next.min(at);
