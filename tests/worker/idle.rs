@@ -30,9 +30,9 @@ wide! {
     s20 s21 s22 s23 s24 s25 s26 s27 s28 s29
 }
 
-/// Sessions report within a second what they did, and all of the pool's have had something to do since the workers' start.
-const SETTLED_SECONDS: f64 = 5.0;
-const WINDOW_SECONDS: f64 = 20.0;
+/// A session that has nothing more to do reports after 10 seconds what it did.
+const SETTLED_SECONDS: f64 = 12.0;
+const WINDOW_SECONDS: f64 = 15.0;
 /// One look for all 30 workers comes somewhat more often than once in a second; all else together is less than one in a
 /// second.
 const MOST_PER_SECOND: f64 = 5.0;

@@ -122,7 +122,8 @@ async fn code_is_replaced_behind_the_fence_while_callers_go_on() {
     .await;
 
     // Deploy. The supervisors of the old build have tried all the time.
-    for supervisor in old {
+    for mut supervisor in old {
+        supervisor.until_refused().await;
         let Starts { done, refused } = supervisor.stop().await;
         assert_eq!(done, 1, "the old build did not come back");
         assert_ne!(refused, 0);

@@ -6,6 +6,7 @@ use pgflow::startup::StartupError;
 use pgflow::worker::WorkersHandle;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,7 @@ pub(super) struct Starts {
 /// Starts a process, and again whenever it has ended or could not start.
 pub(super) struct Supervisor {
     stop: CancellationToken,
+    refused: watch::Receiver<usize>,
     task: JoinHandle<Starts>,
 }
 
@@ -37,8 +39,19 @@ impl Supervisor {
         let stop = CancellationToken::new();
         let pool = PgPoolOptions::new().max_connections(6);
         let pool = pool.connect(&database.url).await.unwrap();
-        let task = tokio::spawn(supervise(pool, effects.clone(), start, stop.clone()));
-        Self { stop, task }
+        let (refusals, refused) = watch::channel(0);
+        let task = tokio::spawn(supervise(
+            pool,
+            effects.clone(),
+            start,
+            stop.clone(),
+            refusals,
+        ));
+        Self {
+            stop,
+            refused,
+            task,
+        }
     }
 
     /// Several supervisors, each with a process.
@@ -55,6 +68,12 @@ impl Supervisor {
         supervisors
     }
 
+    /// Waits until a start was refused.
+    pub(super) async fn until_refused(&mut self) {
+        let refused = self.refused.wait_for(|&refused| refused > 0).await;
+        refused.expect("it supervises until it is stopped");
+    }
+
     /// Stops the process, and starts it no more.
     pub(super) async fn stop(self) -> Starts {
         self.stop.cancel();
@@ -67,6 +86,7 @@ async fn supervise(
     effects: Effects,
     start: Start,
     stop: CancellationToken,
+    refusals: watch::Sender<usize>,
 ) -> Starts {
     let mut starts = Starts::default();
     let mut pace = interval(PACE);
@@ -80,6 +100,7 @@ async fn supervise(
             Err(error) => {
                 assert!(is_disabled(&error), "{error}");
                 starts.refused += 1;
+                refusals.send_replace(starts.refused);
             }
         }
     }

@@ -146,7 +146,8 @@ async fn the_complete_set_is_replaced_behind_one_fence_while_callers_go_on() {
     })
     .await;
 
-    for supervisor in old {
+    for mut supervisor in old {
+        supervisor.until_refused().await;
         let Starts { done, refused } = supervisor.stop().await;
         assert_eq!(done, 1, "the old build did not come back");
         assert_ne!(refused, 0);
