@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::support::{TestDb, eventually};
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 /// None is woken by a look of its own in a test.
 const HOUR: Duration = Duration::from_hours(1);
 

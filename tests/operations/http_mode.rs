@@ -6,7 +6,7 @@ use super::page::{blocks, the};
 use super::{rows, run};
 use crate::support::TestDb;
 
-/// What pg_net, pg_cron and Vault offer to the page.
+/// Stand-ins of `pg_net`, `pg_cron` and Vault for the page.
 const EXTENSIONS: &str = "
     create schema net;
     create table net.calls (id bigint generated always as identity, url text, body jsonb, headers jsonb);

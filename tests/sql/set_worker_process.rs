@@ -16,7 +16,9 @@ async fn set(pool: &PgPool, worker: Option<Uuid>, host: &str) -> Result<(), sqlx
 }
 
 fn code(error: &sqlx::Error) -> String {
-    let code = error.as_database_error().and_then(|error| error.code());
+    let code = error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code);
     code.expect("the database's error").into_owned()
 }
 

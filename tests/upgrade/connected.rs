@@ -126,7 +126,7 @@ async fn no_call_fails_while_a_busy_database_is_upgraded() {
 async fn some_runs_complete(db: &TestDb, more: i64) {
     const COMPLETE: &str = "pgflow.runs where status = 'completed'";
     let before = count(&db.pool, COMPLETE).await;
-    eventually(Duration::from_secs(60), "runs complete", async || {
+    eventually(Duration::from_mins(1), "runs complete", async || {
         (count(&db.pool, COMPLETE).await >= before + more).then_some(())
     })
     .await;

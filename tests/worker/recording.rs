@@ -215,7 +215,7 @@ async fn an_input_that_can_not_be_printed_keeps_no_other_waiting() {
     let worker = start::<Echo>(&db.pool, Probe::open()).await;
     let ended = runs[0]
         .wait()
-        .timeout(Duration::from_secs(120))
+        .timeout(Duration::from_mins(2))
         .await
         .map(|output| output.say);
     let error = ended.expect_err("fails");

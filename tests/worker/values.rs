@@ -72,6 +72,10 @@ struct Everything {
     text: String,
     bytes: Bytes,
     option: Option<f64>,
+    #[expect(
+        clippy::option_option,
+        reason = "it is one of the types that are tried"
+    )]
     doubled: Vec<Option<Option<u8>>>,
     nothings: Vec<Option<()>>,
     unit: (),

@@ -21,6 +21,10 @@ pub(crate) struct Queues {
     flow: Option<String>,
     /// Show the messages that no worker can take, of this queue or of all: with one of them a worker stops.
     #[arg(long, value_name = "QUEUE", num_args = 0..=1, conflicts_with = "flow")]
+    #[expect(
+        clippy::option_option,
+        reason = "clap's form of an option whose value may be left out"
+    )]
     inspect: Option<Option<String>>,
     /// With --inspect, also what stands in them, which may be anything.
     #[arg(long, requires = "inspect")]

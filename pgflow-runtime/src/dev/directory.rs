@@ -294,7 +294,7 @@ impl Directory {
         let mode = if is_last { 0o700 } else { 0o777 };
         match fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(mode)) {
             Err(Errno::EXIST) => Ok(()),
-            made => made,
+            result => result,
         }
     }
 

@@ -198,13 +198,13 @@ impl MigrateError {
 
     /// Whether the database ended the transaction because others waited for it in a circle.
     pub(super) fn is_deadlock(&self) -> bool {
-        let source = match self {
-            Self::TableLock { source, .. }
-            | Self::Migration { source, .. }
-            | Self::Function { source, .. }
-            | Self::Drop { source, .. }
-            | Self::Database { source, .. } => source,
-            _ => return false,
+        let (Self::TableLock { source, .. }
+        | Self::Migration { source, .. }
+        | Self::Function { source, .. }
+        | Self::Drop { source, .. }
+        | Self::Database { source, .. }) = self
+        else {
+            return false;
         };
         sqlstate(source).as_deref() == Some(DEADLOCK_DETECTED)
     }

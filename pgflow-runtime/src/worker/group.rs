@@ -127,7 +127,6 @@ impl Group {
             let Err((error, member)) = serving.start(member).await else {
                 continue;
             };
-            let (flow, step) = (target.definition.slug, target.step_slug());
             let error = match error {
                 // It alone, by its own request: the others go on.
                 StartupError::ShutDown if !stop.is_requested() => continue,
@@ -139,8 +138,8 @@ impl Group {
             };
             if targets.len() > 1 && !matches!(error, StartupError::ShutDown) {
                 error!(
-                    flow,
-                    step,
+                    flow = target.definition.slug,
+                    step = target.step_slug(),
                     error = &error as &dyn Error,
                     "worker did not start; those of this process that did are shut down"
                 );

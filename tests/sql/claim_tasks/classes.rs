@@ -254,14 +254,17 @@ async fn a_claim_reads_past_tasks_that_are_locked() {
     let holder = holding(&db.pool, lock).await;
     let claimed = without_waiting(claim(&db.pool, worker, 10)).await;
     let indexes: Vec<i32> = claimed.iter().map(|task| task.task_index).collect();
-    assert_eq!(indexes, Vec::from_iter(25..35));
+    assert_eq!(indexes, (25..35).collect::<Vec<_>>());
     // Some of what it reads first is free.
     let lock = "select from pgflow.step_tasks where task_index between 38 and 44 for no key update";
     let other = holding(&db.pool, lock).await;
     holder.commit().await.expect("released");
     let claimed = without_waiting(claim(&db.pool, worker, 33)).await;
     let indexes: Vec<i32> = claimed.iter().map(|task| task.task_index).collect();
-    assert_eq!(indexes, Vec::from_iter((0..25).chain(35..38).chain(45..50)));
+    assert_eq!(
+        indexes,
+        (0..25).chain(35..38).chain(45..50).collect::<Vec<_>>()
+    );
     other.commit().await.expect("released");
     assert_invariants(&db.pool).await;
 }

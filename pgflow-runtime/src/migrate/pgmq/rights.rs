@@ -13,7 +13,7 @@ const DUMPED_SINCE: [u32; 2] = [1, 6];
 pub(crate) async fn missing_grants(
     connection: &mut PgConnection,
 ) -> Result<Vec<String>, MigrateError> {
-    let functions: Vec<&str> = REQUIRED.iter().map(|call| call.name()).collect();
+    let functions: Vec<&str> = REQUIRED.iter().map(super::probe::Required::name).collect();
     unnamed::query_scalar(include_str!("../sql/pgmq_rights.sql"))
         .bind(functions)
         .fetch_all(connection)

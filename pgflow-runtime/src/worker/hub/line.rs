@@ -102,7 +102,9 @@ impl<'a> Line<'a> {
             .open
             .as_ref()
             .map_or_else(Instant::now, |open| open.since);
-        let answered = timeout(LIMIT, ask(self.core, self.open.take(), call)).await;
+        // Boxed: it holds all that making a connection takes.
+        let asking = Box::pin(ask(self.core, self.open.take(), call));
+        let answered = timeout(LIMIT, asking).await;
         match answered.unwrap_or_else(|_elapsed| Err(no_answer().into())) {
             Ok((open, answer)) => {
                 self.keep(open);
