@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::Mode;
 use super::server::signal;
-use super::worker::{NOT_STARTED, Role, STARTED, command};
+use super::worker::{NOT_STARTED, RESULTS_LOST, Role, STARTED, command};
 
 pub(crate) const SLOTS: usize = 4;
 /// A terminated worker needs its shutdown timeout of 3 s, and at most 4 s more where its database is away; the rest is for a busy machine.
@@ -168,7 +168,7 @@ impl Fleet {
             Fate::Killed | Fate::Ended => {}
             Fate::TerminatedUntil(_) => {
                 assert!(
-                    status.success(),
+                    matches!(status.code(), Some(0 | RESULTS_LOST)),
                     "the worker of slot {slot} was terminated and ended with {status}"
                 );
             }

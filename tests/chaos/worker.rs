@@ -23,6 +23,8 @@ const ROLE: &str = "PGFLOW_CHAOS_WORKER_ROLE";
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// The exit code of a worker that could not start because the database was away.
 pub(crate) const NOT_STARTED: i32 = 3;
+/// The database was away until the end of the shutdown.
+pub(crate) const RESULTS_LOST: i32 = 4;
 /// What each worker of a process logs once it is registered.
 pub(crate) const STARTED: &str = "worker started";
 
@@ -104,10 +106,10 @@ async fn worker_process() {
         Ok(()) => 0,
         Err(error) => {
             tracing::error!(error = &error as &dyn Error, "the worker ended");
-            if is_for_want_of_a_database(&error) {
-                NOT_STARTED
-            } else {
-                1
+            match error {
+                error if is_for_want_of_a_database(&error) => NOT_STARTED,
+                WorkerError::ResultsLost { .. } => RESULTS_LOST,
+                _ => 1,
             }
         }
     });
