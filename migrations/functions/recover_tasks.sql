@@ -27,6 +27,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
+-- Whoever holds a message, or a whole queue, keeps only its own tasks from being recovered.
+set lock_timeout = '1s'
 as $$
 #variable_conflict use_column
 declare
@@ -55,6 +57,8 @@ declare
     v_requeues int[];
     v_queues text[];
     v_messages bigint[];
+    v_queue record;
+    v_held text[] := '{}';
     v_task record;
 begin
     requeued := 0;
@@ -124,7 +128,8 @@ begin
             case
                 when w.worker_id is null or w.stopped_at is not null then 'stopped'
                 when w.last_heartbeat_at <= v_now - v_lost_after then
-                    case when v_is_heard then 'lost' when d.deadline <= v_now and v_is_up and not v_is_served then 'late' end
+                    -- A silent worker that is not marked is held by somebody, see worker_heartbeats.
+                    case when v_is_heard and w.lost_at is not null then 'lost' when d.deadline <= v_now and v_is_up and not v_is_served then 'late' end
                 when d.deadline <= v_now and (w.heard_since <= v_now - v_lost_after or w.heard_since <= w.started_at) then 'late'
             end as cause
         from pgflow.claims c
@@ -139,7 +144,7 @@ begin
             select k.timeout from pgflow.step_options k where k.flow_slug = t.flow_slug and k.step_slug = i.step_slug limit 1
         ) o on true
         left join lateral (
-            select k.worker_id, k.stopped_at, k.last_heartbeat_at, k.heard_since, k.started_at
+            select k.worker_id, k.stopped_at, k.last_heartbeat_at, k.heard_since, k.started_at, k.lost_at
             from pgflow.workers k
             where k.worker_id = t.last_worker_id
             limit 1
@@ -231,22 +236,34 @@ begin
         return;
     end if;
 
-    select pgflow._requeue_tasks(
-        array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.queue_name), array_agg(x.message_id), stalled => true
-    ) into requeued
-    from unnest(v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages)
-        as x (run_id, step_slug, task_index, requeued_count, queue_name, message_id)
-    where x.requeued_count < 3;
-    requeued := coalesce(requeued, 0);
+    for v_queue in
+        select x.queue_name, array_agg(x.run_id) as run_ids, array_agg(x.step_slug) as slugs, array_agg(x.task_index) as indexes,
+            array_agg(x.queue_name) as queues, array_agg(x.message_id) as messages
+        from unnest(v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages)
+            as x (run_id, step_slug, task_index, requeued_count, queue_name, message_id)
+        where x.requeued_count < 3
+        group by x.queue_name
+        order by x.queue_name
+    loop
+        begin
+            requeued := requeued + pgflow._requeue_tasks(
+                v_queue.run_ids, v_queue.slugs, v_queue.indexes, v_queue.queues, v_queue.messages, stalled => true
+            );
+        exception when lock_not_available then
+            v_held := v_held || v_queue.queue_name;
+            raise warning '% stalled tasks of queue "%" could not be queued again: somebody holds their messages',
+                cardinality(v_queue.messages), v_queue.queue_name;
+        end;
+    end loop;
 
     -- What is still started was requeued often enough, or has no message that a worker could read. Raising for the latter
     -- would keep every other task from being recovered, at each call.
     for v_task in
         select t.run_id, t.step_slug, t.task_index, t.requeued_count, t.attempts_count, t.queue_name, x.cause, w.last_heartbeat_at
-        from unnest(v_run_ids, v_slugs, v_indexes, v_causes) as x (run_id, step_slug, task_index, cause)
+        from unnest(v_run_ids, v_slugs, v_indexes, v_causes, v_requeues) as x (run_id, step_slug, task_index, cause, requeued_count)
         join pgflow.step_tasks t on t.run_id = x.run_id and t.step_slug = x.step_slug and t.task_index = x.task_index
         left join pgflow.workers w on w.worker_id = t.last_worker_id
-        where t.status = 'started'
+        where t.status = 'started' and (x.requeued_count >= 3 or t.queue_name <> all (v_held))
         order by t.run_id, t.step_slug, t.task_index
     loop
         begin

@@ -1,9 +1,11 @@
 -- Gives back the tasks of claims whose answers never reached their worker: queued again, visible at once, no
--- attempt counted. A worker claims one call after the other, so these are all its claims after the last that
--- it got an answer to (`after`; null: it got none) and before the next (`before`; null: there was none yet).
+-- attempt counted. These are the worker's claims after the last answer before the loss (`after`; null: there
+-- was none), whose starts are not among those that it got answers of since then (`answered`). A server may go
+-- on with a claim long after its connection was lost, so later answers don't bound them.
+-- Raises PF009 (no list of answers).
 -- Returns how many tasks were given back.
 -- Locks: as release_tasks. Callers: workers, after a claim that failed without an answer.
-create or replace function pgflow.release_lost_claims(worker_id uuid, after timestamptz, before timestamptz) returns int
+create or replace function pgflow.release_lost_claims(worker_id uuid, after timestamptz, answered timestamptz[]) returns int
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -17,6 +19,11 @@ declare
     v_attempts int[];
     v_starts timestamptz[];
 begin
+    if answered is null then
+        raise exception 'release_lost_claims got no list of answers' using
+            errcode = 'PF009',
+            hint = 'Pass the starts of all tasks that were claimed since; an empty list when there are none.';
+    end if;
     select array_agg(t.run_id), array_agg(t.step_slug), array_agg(t.task_index), array_agg(t.attempts_count), array_agg(t.started_at)
     into v_run_ids, v_slugs, v_indexes, v_attempts, v_starts
     from (
@@ -24,7 +31,6 @@ begin
         from pgflow.claims c
         where c.worker_id = release_lost_claims.worker_id
             and (release_lost_claims.after is null or c.claimed_at > release_lost_claims.after)
-            and (release_lost_claims.before is null or c.claimed_at < release_lost_claims.before)
     ) c
     cross join lateral unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
     -- The limit keeps this a look-up for each.
@@ -35,9 +41,9 @@ begin
         limit 1
     ) t
     where t.status = 'started' and t.last_worker_id = release_lost_claims.worker_id
-        -- A later claim of the same worker may have got the task again.
         and (release_lost_claims.after is null or t.started_at > release_lost_claims.after)
-        and (release_lost_claims.before is null or t.started_at < release_lost_claims.before);
+        -- Hashed, as `<> all` need not be.
+        and t.started_at not in (select u from unnest(release_lost_claims.answered) u where u is not null);
     if v_run_ids is null then
         return 0;
     end if;

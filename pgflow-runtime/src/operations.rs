@@ -324,8 +324,9 @@ pub async fn restart_status(
 /// left to show that the database could be reached.
 pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
     let mut requeued = 0;
+    let mut connection = pool.acquire().await?;
     loop {
-        let batch = sql::maintenance::recover_tasks(pool, true).await?;
+        let batch = sql::maintenance::recover_tasks(&mut connection, true).await?;
         requeued += u64::from(batch.requeued.unsigned_abs());
         if !batch.more {
             return Ok(requeued);

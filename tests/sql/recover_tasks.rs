@@ -337,3 +337,61 @@ async fn tasks_that_cannot_be_ended_are_put_behind_the_others() {
     assert_eq!(task_statuses(case.pool(), case.run, "a").await, "queued");
     assert_eq!(recover(case.pool()).await, (0, 0, false), "they wait");
 }
+
+#[tokio::test]
+async fn a_worker_whose_row_somebody_holds_is_not_lost_and_silences_no_other() {
+    let case = Case::new().await;
+    let mut held = case.pool().begin().await.expect("a session");
+    sqlx::query("select from pgflow.workers where worker_id = $1 for update")
+        .bind(case.owner)
+        .execute(&mut *held)
+        .await
+        .expect("the row is held");
+    let answers: Vec<Uuid> =
+        sqlx::query_scalar("select worker_id from pgflow.worker_heartbeats(array[$1, $2])")
+            .bind(case.owner)
+            .bind(case.witness)
+            .fetch_all(case.pool())
+            .await
+            .expect("it does not wait");
+    assert_eq!(answers.len(), 2, "both are answered");
+    held.rollback().await.expect("let go");
+    heard(case.pool(), case.owner, 6, 3600).await;
+    let mut held = case.pool().begin().await.expect("a session");
+    sqlx::query("select from pgflow.workers where worker_id = $1 for update")
+        .bind(case.owner)
+        .execute(&mut *held)
+        .await
+        .expect("the row is held");
+    assert_eq!(case.look().await, (0, 0, false));
+    held.rollback().await.expect("let go");
+    assert_eq!(case.look().await, (1, 0, false), "now it is lost");
+    assert_invariants(case.pool()).await;
+}
+
+#[tokio::test]
+async fn whoever_holds_a_message_keeps_only_its_own_queue_from_recovery() {
+    let case = Case::new().await;
+    define(case.pool(), "g", &[step("b")]).await;
+    let other = worker(case.pool(), "g").await;
+    let run = start(case.pool(), "g", json!({})).await;
+    claim_one(case.pool(), other).await;
+    for gone in [case.owner, other] {
+        sqlx::query("select pgflow.mark_worker_stopped($1)")
+            .bind(gone)
+            .execute(case.pool())
+            .await
+            .expect("it stops");
+    }
+    let mut held = case.pool().begin().await.expect("a session");
+    sqlx::query("select from pgmq.q_f for update")
+        .execute(&mut *held)
+        .await
+        .expect("the messages are held");
+    assert_eq!(recover(case.pool()).await, (1, 0, false));
+    assert_eq!(task_statuses(case.pool(), run, "b").await, "queued");
+    assert_eq!(task_statuses(case.pool(), case.run, "a").await, "started");
+    held.rollback().await.expect("let go");
+    assert_eq!(case.look().await, (1, 0, false));
+    assert_invariants(case.pool()).await;
+}

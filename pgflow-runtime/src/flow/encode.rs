@@ -1,13 +1,13 @@
 //! From a value to JSON that Postgres takes, and from which the same value is read back.
 
-use std::{cell::Cell, fmt};
+use std::fmt;
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     place::path_at,
-    watch::{Change, Watched},
+    watch::{Change, Found, Watched},
 };
 
 /// The most that Postgres can keep in one `jsonb` value, and what a value may take when it is printed.
@@ -101,7 +101,7 @@ impl fmt::Display for At<'_> {
 }
 
 pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, EncodeError> {
-    let found = Cell::new(None);
+    let found = Found::default();
     let watched = Watched {
         value,
         found: &found,
@@ -113,7 +113,7 @@ pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>,
     // Once more, for what stands before the place.
     let mut before = Vec::new();
     let error = serde_json::to_writer(&mut before, &watched).err();
-    Err(refused(&before, found.get(), error))
+    Err(refused(&before, found.change(), error))
 }
 
 #[cold]
@@ -123,6 +123,7 @@ fn refused(before: &[u8], change: Option<Change>, error: Option<serde_json::Erro
     match (change, error) {
         (Some(Change::NotFinite), _) => EncodeError::NotFinite { path },
         (Some(Change::SomeOfNothing), _) => EncodeError::SomeOfNothing { path },
+        (Some(Change::TooDeep), _) => EncodeError::TooDeep { path },
         (None, Some(source)) => EncodeError::Serialize { path, source },
         (None, None) => EncodeError::Serialize {
             path: String::new(),
@@ -376,6 +377,25 @@ mod tests {
         );
         let list = format!("[{}]", nested(MAX_DEPTH).get());
         assert!(serde_json::from_str::<serde_json::Value>(&list).is_ok());
+    }
+
+    /// So many lists inside one another, made while they are written.
+    struct Nest(u32);
+
+    impl Serialize for Nest {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self.0 {
+                0 => serializer.serialize_unit(),
+                levels => [Self(levels - 1)].serialize(serializer),
+            }
+        }
+    }
+
+    #[test]
+    fn what_would_run_out_of_stack_is_refused_before_it_does() {
+        assert!(to_json(&Nest(100)).is_ok());
+        let text = refusal(&Nest(1_000_000));
+        assert!(text.contains("more than 126 levels deep"), "{text}");
     }
 
     #[test]

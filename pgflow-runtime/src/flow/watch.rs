@@ -18,34 +18,60 @@ pub(super) enum Change {
     NotFinite,
     /// `Some` of what is `null` itself, which reads back as `None`.
     SomeOfNothing,
+    /// Nested further than it can be written without running out of stack.
+    TooDeep,
+}
+
+/// The most values that may be inside one another, wrappers such as `Some` included. JSON itself may be 126
+/// levels deep, see `encode`.
+const DEEPEST: usize = 500;
+
+/// The reason why a value was refused, and how deep the serializer is in it.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    change: Cell<Option<Change>>,
+    depth: Cell<usize>,
+}
+
+impl Found {
+    pub(super) fn change(&self) -> Option<Change> {
+        self.change.get()
+    }
 }
 
 /// A value to be written. `found` keeps why it was refused, which the error of the serializer can't carry.
 pub(super) struct Watched<'w, T: ?Sized> {
     pub(super) value: &'w T,
-    pub(super) found: &'w Cell<Option<Change>>,
+    pub(super) found: &'w Found,
     pub(super) is_in_some: bool,
 }
 
 impl<T: Serialize + ?Sized> Serialize for Watched<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(Watch {
+        let depth = self.found.depth.get();
+        if depth == DEEPEST {
+            return Err(refuse(self.found, Change::TooDeep));
+        }
+        self.found.depth.set(depth + 1);
+        let written = self.value.serialize(Watch {
             inner: serializer,
             found: self.found,
             is_in_some: self.is_in_some,
-        })
+        });
+        self.found.depth.set(depth);
+        written
     }
 }
 
 /// Writes with `inner`, whose compound values it wraps as well.
 pub(super) struct Watch<'w, S> {
     inner: S,
-    found: &'w Cell<Option<Change>>,
+    found: &'w Found,
     is_in_some: bool,
 }
 
 impl<'w, S> Watch<'w, S> {
-    fn again<C>(inner: C, found: &'w Cell<Option<Change>>) -> Watch<'w, C> {
+    fn again<C>(inner: C, found: &'w Found) -> Watch<'w, C> {
         Watch {
             inner,
             found,
@@ -54,8 +80,8 @@ impl<'w, S> Watch<'w, S> {
     }
 }
 
-fn refuse<E: Error>(found: &Cell<Option<Change>>, change: Change) -> E {
-    found.set(Some(change));
+fn refuse<E: Error>(found: &Found, change: Change) -> E {
+    found.change.set(Some(change));
     E::custom("a value that JSON has no form for")
 }
 

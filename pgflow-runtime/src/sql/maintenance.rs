@@ -1,6 +1,6 @@
 //! Recovers the tasks of workers that are gone.
 
-use sqlx::PgExecutor;
+use sqlx::{Connection, PgConnection, PgExecutor};
 
 use super::CallError;
 
@@ -18,15 +18,22 @@ pub(crate) struct Recovered {
 /// Recovers one batch. The database lets one session at a time do this; the others get an empty batch.
 /// `trust_silence`: silent workers are dead, although none is heard of that shows that others could be.
 pub(crate) async fn recover_tasks(
-    executor: impl PgExecutor<'_>,
+    connection: &mut PgConnection,
     trust_silence: bool,
 ) -> Result<Recovered, CallError> {
-    Ok(sqlx::query_as(
+    let mut transaction = connection.begin().await?;
+    // A batch that is cut off would be the first of the next call again.
+    sqlx::query("select pg_catalog.set_config('statement_timeout', '0', true)")
+        .execute(&mut *transaction)
+        .await?;
+    let recovered = sqlx::query_as(
         "select requeued, ended, more from pgflow.recover_tasks(trust_silence => $1)",
     )
     .bind(trust_silence)
-    .fetch_one(executor)
-    .await?)
+    .fetch_one(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(recovered)
 }
 
 /// Returns whether recovery has something to look at.

@@ -53,20 +53,20 @@ pub(crate) async fn release_tasks(
     .await?)
 }
 
-/// Gives back the tasks of claims whose answers were lost: of all that the worker made between two that were
-/// answered. Returns how many.
+/// Gives back the tasks of claims whose answers were lost: of all that the worker made after one that was
+/// answered, but for those that were answered since. Returns how many.
 pub(crate) async fn release_lost_claims(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,
     after: Option<DateTime<Utc>>,
-    before: Option<DateTime<Utc>>,
+    answered: &[DateTime<Utc>],
 ) -> Result<i32, CallError> {
     Ok(sqlx::query_scalar(
-        "select pgflow.release_lost_claims(worker_id => $1, after => $2, before => $3)",
+        "select pgflow.release_lost_claims(worker_id => $1, after => $2, answered => $3)",
     )
     .bind(worker_id)
     .bind(after)
-    .bind(before)
+    .bind(answered)
     .fetch_one(executor)
     .await?)
 }

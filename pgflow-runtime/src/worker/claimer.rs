@@ -1,6 +1,6 @@
 //! Takes tasks off the worker's queue as slots become free.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use sqlx::PgConnection;
 use tokio::time::{Instant, sleep};
@@ -8,12 +8,8 @@ use tracing::{debug, error, warn};
 use uuid::Uuid;
 
 use super::{
-    Shared, WorkerError,
-    executor::Executor,
-    lost_claims::{LostClaims, Window},
-    pace::AHEAD_BYTES,
-    serve::GRACE,
-    wakeup::Sleeper,
+    Shared, WorkerError, executor::Executor, lost_claims::LostClaims, pace::AHEAD_BYTES,
+    serve::GRACE, wakeup::Sleeper,
 };
 use crate::{
     flow::error_text,
@@ -42,13 +38,14 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
             return;
         }
         sleeper.forget();
-        if let Some(window) = lost.due() {
-            let Window { after, before, .. } = window;
+        if let Some(due) = lost.due() {
+            let after = due.after;
+            let answered: Arc<[_]> = due.answered.iter().copied().collect();
             let given_back = calls.call(async |connection| {
-                release_lost_claims(connection, shared.worker_id, after, before).await
+                release_lost_claims(connection, shared.worker_id, after, &answered).await
             });
             match given_back.await {
-                Ok(tasks) => lost.looked(window, tasks),
+                Ok(tasks) => lost.looked(tasks),
                 Err(error) => {
                     let delay = delay_after(&error, &mut backoff);
                     // Nothing is claimed meanwhile: without the database there is nothing to claim either.

@@ -1,7 +1,7 @@
 //! Claims whose answers were lost with their connection: the database may have started tasks that this
 //! worker knows nothing of, and waits for as long as the worker lives.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
@@ -9,36 +9,42 @@ use tracing::{debug, warn};
 
 use crate::sql::{CallError, claim::ClaimedTasks};
 
-/// The time that a server may go on with a claim whose connection is lost, before the second look.
-const LATE: Duration = Duration::from_secs(45);
+/// The times after a loss at which to look for what it started. A server may go on with a claim for long
+/// after its connection was lost: it waits for a lock, or stood still.
+const LOOKS: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_secs(45),
+    Duration::from_mins(5),
+    Duration::from_mins(20),
+];
 
-/// The starts, as the database stamps them, of the last claim that was answered, and of the first after
-/// one that was not.
+/// The starts of tasks, as the database stamps them, by which lost claims are told from answered ones.
 #[derive(Debug, Default)]
 pub(crate) struct LostClaims {
     last_answered: Option<DateTime<Utc>>,
-    lost: Option<Window>,
+    lost: Option<Lost>,
 }
 
-/// A time in which claims were made and not answered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Window {
+/// Claims that were not answered, and what was answered since the first of them.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    /// The last start that was answered before.
     pub(crate) after: Option<DateTime<Utc>>,
-    pub(crate) before: Option<DateTime<Utc>>,
-    look_at: Instant,
-    is_last_look: bool,
+    pub(crate) answered: BTreeSet<DateTime<Utc>>,
+    /// Of the latest loss.
+    since: Instant,
+    looks: usize,
 }
 
 impl LostClaims {
     pub(crate) fn answered(&mut self, claimed: &ClaimedTasks) {
-        let starts = || {
-            let tasks = claimed.tasks.iter().chain(&claimed.excess);
-            tasks.filter_map(|task| task.started_at)
-        };
-        if let Some(window) = &mut self.lost {
-            window.before = window.before.or(starts().min());
+        let tasks = claimed.tasks.iter().chain(&claimed.excess);
+        for start in tasks.filter_map(|task| task.started_at) {
+            self.last_answered = self.last_answered.max(Some(start));
+            if let Some(lost) = &mut self.lost {
+                lost.answered.insert(start);
+            }
         }
-        self.last_answered = self.last_answered.max(starts().max());
     }
 
     /// Notes a claim that failed. One that the database refused has started nothing.
@@ -46,36 +52,39 @@ impl LostClaims {
         if !is_without_an_answer(error) {
             return;
         }
-        let after = self.lost.map_or(self.last_answered, |window| window.after);
-        self.lost = Some(Window {
+        let after = self.last_answered;
+        let lost = self.lost.get_or_insert_with(|| Lost {
             after,
-            before: None,
-            look_at: Instant::now(),
-            is_last_look: false,
+            answered: BTreeSet::new(),
+            since: Instant::now(),
+            looks: 0,
         });
+        lost.since = Instant::now();
+        lost.looks = 0;
     }
 
-    /// The claims that are to be looked for before the next one: at once, and again when a slow server
-    /// must have ended them.
-    pub(crate) fn due(&self) -> Option<Window> {
-        self.lost.filter(|window| window.look_at <= Instant::now())
+    /// The claims that are to be looked for before the next one.
+    pub(crate) fn due(&self) -> Option<&Lost> {
+        let is_due = |lost: &&Lost| lost.since + LOOKS[lost.looks] <= Instant::now();
+        self.lost.as_ref().filter(is_due)
     }
 
     /// Notes what the look found: a number of tasks, which were given back.
-    pub(crate) fn looked(&mut self, window: Window, tasks: i32) {
+    pub(crate) fn looked(&mut self, tasks: i32) {
         if tasks > 0 {
             warn!(
                 tasks,
                 "tasks of a claim whose answer was lost went back into the queue"
             );
         } else {
-            debug!("a claim whose answer was lost had started nothing");
+            debug!("a claim whose answer was lost has started nothing");
         }
-        self.lost = (!window.is_last_look).then(|| Window {
-            look_at: Instant::now() + LATE,
-            is_last_look: true,
-            ..window
-        });
+        if let Some(lost) = &mut self.lost {
+            lost.looks += 1;
+            if lost.looks == LOOKS.len() {
+                self.lost = None;
+            }
+        }
     }
 }
 
@@ -109,26 +118,36 @@ mod tests {
         }
     }
 
-    fn window(claims: &LostClaims) -> Option<(Option<i64>, Option<i64>)> {
-        let seconds = |time: Option<DateTime<Utc>>| time.map(|time| time.timestamp());
-        claims
-            .lost
-            .map(|window| (seconds(window.after), seconds(window.before)))
-    }
-
-    #[tokio::test]
-    async fn the_window_lies_between_the_answers_around_the_loss() {
+    #[tokio::test(start_paused = true)]
+    async fn what_was_answered_since_the_first_loss_is_known_also_after_another_one() {
         let mut claims = LostClaims::default();
         claims.answered(&at(1));
         claims.answered(&ClaimedTasks::default());
         assert!(claims.due().is_none());
         claims.failed(&lost());
-        claims.failed(&lost());
         assert!(claims.due().is_some());
-        assert_eq!(window(&claims), Some((Some(1), None)));
+        claims.looked(0);
+        assert!(claims.due().is_none());
         claims.answered(&at(5));
+        claims.failed(&lost());
         claims.answered(&at(7));
-        assert_eq!(window(&claims), Some((Some(1), Some(5))));
+        let due = claims.due().expect("a new loss");
+        let seconds = |time: &DateTime<Utc>| time.timestamp();
+        assert_eq!(due.after.as_ref().map(seconds), Some(1));
+        assert_eq!(Vec::from_iter(due.answered.iter().map(seconds)), [5, 7]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn looks_go_on_for_twenty_minutes() {
+        let mut claims = LostClaims::default();
+        claims.failed(&lost());
+        for pause in LOOKS {
+            tokio::time::sleep(pause).await;
+            assert!(claims.due().is_some());
+            claims.looked(0);
+        }
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(claims.due().is_none());
     }
 
     #[tokio::test]
