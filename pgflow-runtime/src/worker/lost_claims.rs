@@ -134,7 +134,8 @@ mod tests {
         let due = claims.due().expect("a new loss");
         let seconds = |time: &DateTime<Utc>| time.timestamp();
         assert_eq!(due.after.as_ref().map(seconds), Some(1));
-        assert_eq!(Vec::from_iter(due.answered.iter().map(seconds)), [5, 7]);
+        let answered: Vec<i64> = due.answered.iter().map(seconds).collect();
+        assert_eq!(answered, [5, 7]);
     }
 
     #[tokio::test(start_paused = true)]
