@@ -309,7 +309,8 @@ pub async fn run(
     sql::inspect::read_run(connection, run_id).await
 }
 
-/// Starts a run of the flow with that slug and returns the run's id; with the id of a run that exists, changes nothing.
+/// Starts a run of the flow with that slug and returns the run's id; with the id of a run that exists with the same input,
+/// changes nothing.
 pub async fn start(
     executor: impl PgExecutor<'_>,
     flow_slug: &str,
@@ -317,15 +318,6 @@ pub async fn start(
     run_id: Option<Uuid>,
 ) -> Result<Uuid, CallError> {
     sql::run::start_flow(executor, flow_slug, input, run_id).await
-}
-
-/// Returns a run that exists with another input than this one; none when the inputs are equal.
-pub async fn run_with_other_input(
-    executor: impl PgExecutor<'_>,
-    run_id: Uuid,
-    input: &RawValue,
-) -> Result<Option<RunSummary>, CallError> {
-    sql::inspect::read_run_with_other_input(executor, run_id, input).await
 }
 
 /// Says why a step of a run is not running.

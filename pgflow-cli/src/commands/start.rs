@@ -7,7 +7,6 @@ use anyhow::Context as _;
 use clap::Args;
 use pgflow_runtime::inspect;
 use serde_json::{json, value::RawValue};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::{
@@ -40,9 +39,6 @@ impl Start {
         let mut database = database::ready(connection).await?;
         let started = inspect::start(&mut database, &self.slug, &input, self.run_id).await;
         let run_id = unknown::flow_of(started, &mut database, &self.slug).await?;
-        if self.run_id.is_some() {
-            assert_started_with(&mut database, run_id, &input).await?;
-        }
         if output.json {
             output::print_json(&json!({ "run_id": run_id }))?;
         } else {
@@ -50,25 +46,6 @@ impl Start {
         }
         Ok(Exit::Done)
     }
-}
-
-/// The id may be that of an earlier run, for which nothing was started now.
-async fn assert_started_with(
-    database: &mut PgConnection,
-    run_id: Uuid,
-    input: &RawValue,
-) -> Result<(), Failure> {
-    let Some(earlier) = inspect::run_with_other_input(database, run_id, input).await? else {
-        return Ok(());
-    };
-    Err(Failure::new(
-        Exit::Failed,
-        format!(
-            "run {run_id} of flow \"{}\" exists already with another input, and is {}; nothing was started; \
-             expected an id that is new, or the input of that run; leave out --run-id for a new run",
-            earlier.flow_slug, earlier.status
-        ),
-    ))
 }
 
 fn read_input(argument: &str) -> Result<Box<RawValue>, Failure> {

@@ -103,7 +103,7 @@ fn the_id_of_a_run_with_another_input_is_an_error_whatever_became_of_it() {
         |input: &str| database.pgflow(&["start", "twins", "--input", input, "--run-id", ID]);
     let error = start("[1]").failed(1);
     assert!(
-        error.contains("exists already with another input, and is failed"),
+        error.contains("exists, and was started with another input"),
         "{error}"
     );
     // The same as JSON, however it is written.

@@ -1,7 +1,6 @@
 //! Reads what people look at: lists of runs, and one run with its steps and counts of tasks.
 
-use serde_json::value::RawValue;
-use sqlx::{Connection, PgConnection, PgExecutor, types::Json};
+use sqlx::{Connection, PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::CallError;
@@ -52,23 +51,6 @@ pub(crate) async fn read_run(
     };
     transaction.rollback().await?;
     Ok(details)
-}
-
-/// The run with this id when its input is not this one, as JSON compares them.
-pub(crate) async fn read_run_with_other_input(
-    executor: impl PgExecutor<'_>,
-    run_id: Uuid,
-    input: &RawValue,
-) -> Result<Option<RunSummary>, CallError> {
-    Ok(sqlx::query_as(
-        "select run_id, flow_slug, status, error_message, remaining_steps, started_at, \
-                coalesce(completed_at, failed_at) as ended_at \
-         from pgflow.runs where run_id = $1 and input is distinct from $2::jsonb",
-    )
-    .bind(run_id)
-    .bind(Json(input))
-    .fetch_optional(executor)
-    .await?)
 }
 
 async fn read_steps(
