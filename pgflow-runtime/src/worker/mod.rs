@@ -39,7 +39,8 @@
 //! with the pool's options and hooks but not taken out of it: over it come notifications and go
 //! heartbeats, so handlers that use up the pool do not make their worker seem dead. With
 //! [`listen(false)`](FlowWorker::listen) it carries heartbeats only: for poolers in transaction
-//! mode. Every 5 s another connection is made for a moment, to recover tasks. Where the pool's
+//! mode. Where a heartbeat finds that tasks may have to be recovered, another connection is made for
+//! that, and closed again. Where the pool's
 //! connections have no `application_name`, these are called `pgflow` and the flow.
 //!
 //! A connection that still answers and has turned bad is closed, and the call made on another: one
@@ -75,8 +76,8 @@
 //!
 //! # Recovery
 //!
-//! Every 5 s each process recovers tasks that no worker runs any more, one process at a time, until nothing
-//! is due. The tasks of a worker that stopped are due at once, those of a silent worker after 30 s, whatever
+//! With each heartbeat a process asks whether tasks may have to be recovered. If so it recovers those that no
+//! worker runs any more, one process at a time, until nothing is due. The tasks of a worker that stopped are due at once, those of a silent worker after 30 s, whatever
 //! their timeouts. An attempt of a worker that lives is due 30 s after its timeout, unless its worker reports
 //! that it still runs. Right after an outage of the database nothing is recovered for 30 s: workers get the
 //! time to be heard of again.
