@@ -243,23 +243,6 @@ async fn two_fences_of_one_set_in_two_orders_wait_for_each_other_once() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_that_waited_for_a_fence_hears_of_it() {
-    let db = with_function().await;
-    let worker = worker_of(&db.pool, "charge", "orders").await;
-    let mut fencing = db.pool.begin().await.expect("a first session");
-    fence_charge(&mut *fencing).await.expect("fenced");
-    let beating = until_blocked(&db.pool, move |mut second| async move {
-        heartbeats(&mut *second, &[worker]).await
-    })
-    .await;
-    fencing.commit().await.expect("committed");
-    assert_eq!(
-        beating.await.expect("answered").expect("alive"),
-        [(worker, true, Some("fenced: deploy".to_owned()))]
-    );
-}
-
-#[tokio::test]
 async fn a_fence_waits_for_a_heartbeat_and_for_an_end() {
     let db = with_function().await;
     let [beating_one, stopping_one] = [

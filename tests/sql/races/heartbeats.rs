@@ -10,7 +10,7 @@ use crate::support::TestDb;
 use crate::support::flows::{define, shape, step};
 use crate::support::operations::{heartbeats, told_to_stop, worker_of};
 use crate::support::runs::random;
-use crate::support::sessions::until_blocked;
+use crate::support::sessions::{until_blocked, without_waiting};
 
 type Beats = sqlx::Result<Vec<(Uuid, bool, Option<String>)>>;
 
@@ -44,22 +44,38 @@ async fn stop(db: impl PgExecutor<'_>, worker: Uuid) {
 }
 
 #[tokio::test]
-async fn one_that_waits_holds_no_worker_that_comes_later() {
+async fn beats_pass_by_a_worker_that_somebody_holds() {
     let (db, [first, second, third]) = with_workers().await;
+    sqlx::query("update pgflow.workers set last_heartbeat_at = now() - interval '1 hour'")
+        .execute(&db.pool)
+        .await
+        .expect("not heard of for an hour");
     let mut holding = db.pool.begin().await.expect("a first session");
     stop(&mut *holding, first).await;
-    let beating = until_blocked(&db.pool, move |mut session| async move {
-        heartbeats(&mut *session, &[third, first, second]).await
-    })
-    .await;
-    assert_free(&db.pool, &[second, third]).await;
-    holding.commit().await.expect("committed");
-    // The one that stopped meanwhile has no row.
-    let beats: Beats = beating.await.expect("answered");
+    let beats: Beats = without_waiting(heartbeats(&db.pool, &[third, first, second])).await;
     assert_eq!(
         beats.expect("alive"),
-        [(second, false, None), (third, false, None)]
+        [
+            (first, false, None),
+            (second, false, None),
+            (third, false, None)
+        ]
     );
+    holding.commit().await.expect("committed");
+    assert_eq!(heard_of(&db.pool).await, [second, third]);
+    let beats: Beats = heartbeats(&db.pool, &[first]).await;
+    assert_eq!(beats.expect("answered"), [], "it has stopped");
+}
+
+/// The workers whose last heartbeat is not an hour old.
+async fn heard_of(pool: &PgPool) -> Vec<Uuid> {
+    sqlx::query_scalar(
+        "select worker_id from pgflow.workers
+         where last_heartbeat_at > now() - interval '30 minutes' order by 1",
+    )
+    .fetch_all(pool)
+    .await
+    .expect("workers can be read")
 }
 
 /// Statements that tell all workers of the flow to stop.
@@ -92,45 +108,35 @@ async fn who_tells_workers_to_stop_takes_them_in_the_same_order() {
 }
 
 #[tokio::test]
-async fn beats_that_waited_for_a_drain_hear_why() {
-    let (db, [first, second]) = with_workers().await;
-    let mut draining = db.pool.begin().await.expect("a first session");
-    sqlx::query("select pgflow._drain_flow('orders')")
-        .execute(&mut *draining)
-        .await
-        .expect("told");
-    let beating = until_blocked(&db.pool, move |mut session| async move {
-        heartbeats(&mut *session, &[second, first]).await
-    })
-    .await;
-    draining.commit().await.expect("committed");
-    let beats: Beats = beating.await.expect("answered");
-    let why = Some("the flow is being replaced by another definition".to_owned());
-    assert_eq!(
-        beats.expect("alive"),
-        [(first, true, why.clone()), (second, true, why)]
-    );
-}
-
-#[tokio::test]
-async fn beats_that_waited_for_a_deletion_hear_why() {
-    let (db, [first, second]) = with_workers().await;
-    let mut deleting = db.pool.begin().await.expect("a first session");
-    sqlx::query("select pgflow.delete_flow_and_data('orders')")
-        .execute(&mut *deleting)
-        .await
-        .expect("deleted");
-    let beating = until_blocked(&db.pool, move |mut session| async move {
-        heartbeats(&mut *session, &[second, first]).await
-    })
-    .await;
-    deleting.commit().await.expect("committed");
-    let beats: Beats = beating.await.expect("answered");
-    let why = Some("the flow was deleted".to_owned());
-    assert_eq!(
-        beats.expect("alive"),
-        [(first, true, why.clone()), (second, true, why)]
-    );
+async fn beats_beside_who_tells_workers_to_stop_hear_why_with_the_next() {
+    let whys = [
+        Some("the flow is being replaced by another definition"),
+        Some("the flow was deleted"),
+        Some("fenced"),
+        None,
+    ];
+    for (statement, why) in DEPRECATIONS.into_iter().zip(whys) {
+        let (db, [first, second]) = with_workers().await;
+        let mut telling = db.pool.begin().await.expect("a first session");
+        sqlx::query(statement)
+            .execute(&mut *telling)
+            .await
+            .expect(statement);
+        let beats: Beats = without_waiting(heartbeats(&db.pool, &[second, first])).await;
+        assert_eq!(
+            beats.expect("alive"),
+            [(first, false, None), (second, false, None)],
+            "{statement}"
+        );
+        telling.commit().await.expect("committed");
+        let beats: Beats = heartbeats(&db.pool, &[second, first]).await;
+        let why = why.map(ToOwned::to_owned);
+        assert_eq!(
+            beats.expect("alive"),
+            [(first, true, why.clone()), (second, true, why)],
+            "{statement}"
+        );
+    }
 }
 
 /// Two processes that beat for the same twenty workers in ever other orders, while operators tell them to stop.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::support::TestDb;
 use crate::support::flows::{define, worker};
 use crate::support::rows::raised;
-use crate::support::sessions::until_blocked;
+use crate::support::sessions::{until_blocked, without_waiting};
 
 async fn beat(db: impl PgExecutor<'_>, worker: Uuid) -> sqlx::Result<PgQueryResult> {
     let beat = sqlx::query("select pgflow.worker_heartbeat($1)").bind(worker);
@@ -27,20 +27,17 @@ async fn beats_and_end(pool: &PgPool) -> (String, bool) {
 }
 
 #[tokio::test]
-async fn a_heartbeat_that_waited_for_the_end_is_refused() {
+async fn a_heartbeat_beside_the_end_is_answered_and_the_next_is_refused() {
     let db = TestDb::new().await;
     define(&db.pool, "orders", &[]).await;
     let id = worker(&db.pool, "orders").await;
     let (last_beat, _) = beats_and_end(&db.pool).await;
     let mut stopping = db.pool.begin().await.expect("a first session");
     stop(&mut *stopping, id).await;
-    let beating = until_blocked(&db.pool, move |mut second| async move {
-        beat(&mut *second, id).await
-    })
-    .await;
+    without_waiting(beat(&db.pool, id)).await.expect("alive");
     stopping.commit().await.expect("committed");
     assert_eq!(
-        raised(beating.await.expect("answered")),
+        raised(beat(&db.pool, id).await),
         format!("PF007: worker {id} is not registered, or has stopped")
     );
     assert_eq!(beats_and_end(&db.pool).await, (last_beat, true));
