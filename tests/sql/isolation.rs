@@ -102,6 +102,28 @@ async fn a_run_does_not_start_without_a_step_that_was_added_meanwhile() {
 }
 
 #[tokio::test]
+async fn no_run_starts_of_a_flow_whose_deletion_has_begun_meanwhile() {
+    for level in LEVELS {
+        let db = TestDb::new().await;
+        define(&db.pool, "orders", &[step("a")]).await;
+        start(&db.pool, "orders", json!({})).await;
+        let mut starting = looking(&db.pool, level).await;
+        sqlx::query("select from pgflow.delete_flow_batch('orders')")
+            .execute(&db.pool)
+            .await
+            .expect("marked");
+        let started = try_start_many(&mut *starting, "orders", &[Some(json!(1))], None).await;
+        assert_eq!(
+            raised(started),
+            "40001: could not serialize access due to concurrent update",
+            "{level}"
+        );
+        starting.rollback().await.expect("given up");
+        assert_eq!(count(&db.pool, "pgflow.runs").await, 1);
+    }
+}
+
+#[tokio::test]
 async fn many_runs_do_not_start_without_a_step_that_was_added_meanwhile() {
     for level in LEVELS {
         let db = TestDb::new().await;

@@ -171,7 +171,7 @@ async fn a_column_that_is_added_to_any_table_breaks_no_session() {
         .await
         .unwrap();
     // It is called by nobody who prepares, and takes the flow away.
-    for _ in 0..3 {
+    for _ in 0..4 {
         sqlx::query("select * from pgflow.delete_flow_batch('f')")
             .fetch_all(&mut caller.session)
             .await
