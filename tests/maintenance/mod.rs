@@ -3,3 +3,4 @@
 mod delete_flow;
 mod explain_step;
 mod prune;
+mod recovery;
