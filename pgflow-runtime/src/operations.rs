@@ -36,7 +36,7 @@ use serde::Serialize;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::sql::{self, CallError, operations::Call};
+use crate::sql::{self, CallError, limit::on_pool, operations::Call};
 
 /// A worker function: what is deployed and started, under one name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
@@ -234,7 +234,7 @@ pub struct UncoveredStep {
 
 /// All worker functions, by name.
 pub async fn functions(pool: &PgPool) -> Result<Vec<WorkerFunction>, CallError> {
-    sql::operations::read_functions(pool).await
+    on_pool!(pool, connection => sql::operations::read_functions(connection))
 }
 
 /// The names of the worker functions of a flow, in order: those of which a live worker serves the flow, those whose newest worker did, and those
@@ -243,7 +243,7 @@ pub async fn functions(pool: &PgPool) -> Result<Vec<WorkerFunction>, CallError> 
 /// That is more than the functions that serve it now: a worker that has crashed is started again by whoever supervises it, so a fence without it
 /// would have a gap.
 pub async fn functions_of_flow(pool: &PgPool, flow_slug: &str) -> Result<Vec<String>, CallError> {
-    sql::operations::read_functions_of_flow(pool, flow_slug).await
+    on_pool!(pool, connection => sql::operations::read_functions_of_flow(connection, flow_slug))
 }
 
 /// Worker functions by name, with their workers; all of them, or those with these names. Names that are not known are left out.
@@ -254,7 +254,7 @@ pub async fn list(
     function_names: Option<&[String]>,
     with_stopped: bool,
 ) -> Result<Vec<FunctionStatus>, CallError> {
-    sql::operations::list(pool, function_names, with_stopped).await
+    on_pool!(pool, connection => sql::operations::list(connection, function_names, with_stopped))
 }
 
 /// Takes functions out of service for a deployment, all of them in one transaction: records whether each is enabled, disables it, and tells its
@@ -269,7 +269,7 @@ pub async fn fence(
     function_names: &[String],
     reason: Option<&str>,
 ) -> Result<Fence, CallError> {
-    sql::operations::fence(pool, function_names, reason).await
+    on_pool!(pool, connection => sql::operations::fence(connection, function_names, reason))
 }
 
 /// Ends the fence of functions, all of them in one transaction: restores what was recorded, which may be that a function is disabled. Functions
@@ -282,7 +282,7 @@ pub async fn unfence(
     pool: &PgPool,
     function_names: &[String],
 ) -> Result<Vec<FunctionChange>, CallError> {
-    sql::operations::change(pool, function_names, Call::Unfence).await
+    on_pool!(pool, connection => sql::operations::change(connection, function_names, Call::Unfence))
 }
 
 /// Tells the workers of functions to stop: they finish what they run, and take nothing more. The functions stay as they are. Returns the ids of
@@ -296,7 +296,7 @@ pub async fn deprecate(
     function_names: &[String],
     reason: Option<&str>,
 ) -> Result<Vec<Uuid>, CallError> {
-    sql::operations::deprecate(pool, function_names, reason).await
+    on_pool!(pool, connection => sql::operations::deprecate(connection, function_names, reason))
 }
 
 /// Reads how far the workers of functions have stopped.
@@ -304,7 +304,7 @@ pub async fn drain_status(
     pool: &PgPool,
     function_names: &[String],
 ) -> Result<DrainStatus, CallError> {
-    sql::operations::drain_status(pool, function_names).await
+    on_pool!(pool, connection => sql::operations::drain_status(connection, function_names))
 }
 
 /// Reads how far the workers of functions have come back after the end of a fence.
@@ -315,7 +315,7 @@ pub async fn restart_status(
     pool: &PgPool,
     function_names: &[String],
 ) -> Result<RestartStatus, CallError> {
-    sql::operations::restart_status(pool, function_names).await
+    on_pool!(pool, connection => sql::operations::restart_status(connection, function_names))
 }
 
 /// Recovers the tasks of workers that are gone, until nothing is due; returns the number that were
@@ -324,9 +324,9 @@ pub async fn restart_status(
 /// left to show that the database could be reached.
 pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
     let mut requeued = 0;
-    let mut connection = pool.acquire().await?;
     loop {
-        let batch = sql::maintenance::recover_tasks(&mut connection, true).await?;
+        let batch =
+            on_pool!(pool, connection => sql::maintenance::recover_tasks(connection, true))?;
         requeued += u64::from(batch.requeued.unsigned_abs());
         if !batch.more {
             return Ok(requeued);
@@ -344,7 +344,7 @@ pub async fn enable(
     pool: &PgPool,
     function_names: &[String],
 ) -> Result<Vec<FunctionChange>, CallError> {
-    sql::operations::change(pool, function_names, Call::Enable).await
+    on_pool!(pool, connection => sql::operations::change(connection, function_names, Call::Enable))
 }
 
 /// A message that no worker can take, with which each worker that reads it stops.
@@ -404,7 +404,7 @@ pub async fn unsupported_messages(
     queue_name: Option<&str>,
     with_body: bool,
 ) -> Result<Vec<UnsupportedMessage>, CallError> {
-    sql::operations::unsupported_messages(pool, queue_name, with_body).await
+    on_pool!(pool, connection => sql::operations::unsupported_messages(connection, queue_name, with_body))
 }
 
 /// Archives the messages that no task has from the queues of functions, and lets the functions'
@@ -417,7 +417,7 @@ pub async fn enable_archiving(
     pool: &PgPool,
     function_names: &[String],
 ) -> Result<Cleared, CallError> {
-    sql::operations::enable_archiving(pool, function_names).await
+    on_pool!(pool, connection => sql::operations::enable_archiving(connection, function_names))
 }
 
 /// New options of a flow or of a step, in seconds; those that are none stay as they are.
@@ -463,5 +463,5 @@ pub async fn disable(
     function_names: &[String],
     reason: Option<&str>,
 ) -> Result<Vec<FunctionChange>, CallError> {
-    sql::operations::change(pool, function_names, Call::Disable { reason }).await
+    on_pool!(pool, connection => sql::operations::change(connection, function_names, Call::Disable { reason }))
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use pgflow::client::Client;
+use pgflow::operations;
 use pgflow::prelude::*;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor, PgPool};
@@ -91,6 +92,35 @@ async fn sessions_in_a_failed_transaction_are_replaced() {
 #[tokio::test]
 async fn sessions_that_lost_their_statements_are_replaced() {
     assert_goes_on_after("deallocate all", "no statements").await;
+}
+
+#[tokio::test]
+async fn operators_meet_them_too() {
+    let database = TestDb::new().await;
+    let named = options(&database, "operator");
+    let pool = pool().connect_with(named).await.unwrap();
+    let worker = start::<Short>(&database.pool, Probe::open()).await;
+    let short = ["short".to_owned()];
+    for sql in [
+        "set default_transaction_read_only = on",
+        "begin; select 1 / 0",
+        "deallocate all",
+    ] {
+        spoil(&pool, sql).await;
+        let functions = operations::functions(&pool).await.expect(sql);
+        assert_eq!(functions.len(), 1);
+        spoil(&pool, sql).await;
+        let listed = operations::list(&pool, None, false).await.expect(sql);
+        assert_eq!(listed.len(), 1);
+        spoil(&pool, sql).await;
+        operations::disable(&pool, &short, None).await.expect(sql);
+        spoil(&pool, sql).await;
+        operations::enable(&pool, &short).await.expect(sql);
+        spoil(&pool, sql).await;
+        let requeued = operations::requeue_stalled_tasks(&pool).await.expect(sql);
+        assert_eq!(requeued, 0);
+    }
+    worker.stop().await.unwrap();
 }
 
 async fn last_heartbeat(pool: &PgPool, worker_id: Uuid) -> String {

@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     flow::{BoxFuture, Flow, Outputs},
-    sql::run::{RunEnd, read_end},
+    sql::{
+        limit::on_pool,
+        run::{RunEnd, read_end},
+    },
 };
 
 /// Waits for a run when it is awaited: made by [`RunHandle::wait`].
@@ -84,7 +87,7 @@ async fn until_ended<F: Flow>(
 ) -> Result<F::Output, RunError> {
     let run_id = run.run_id();
     loop {
-        let look = read_end(run.pool(), run_id).await;
+        let look = async { on_pool!(run.pool(), connection => read_end(connection, run_id)) }.await;
         let seen = watch
             .seen(look)
             .map_err(|source| RunError::Database { run_id, source })?;

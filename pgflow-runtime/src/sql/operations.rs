@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use sqlx::{AssertSqlSafe, PgConnection, PgExecutor, PgPool};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{CallError, coverage, testing};
@@ -70,11 +70,11 @@ pub(crate) async fn read_functions_of_flow(
 
 /// The functions and their workers as they are at one moment.
 pub(crate) async fn list(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     function_names: Option<&[String]>,
     with_stopped: bool,
 ) -> Result<Vec<FunctionStatus>, CallError> {
-    let mut transaction = pool.begin_with(SNAPSHOT).await?;
+    let mut transaction = connection.begin_with(SNAPSHOT).await?;
     let query = format!(
         "select {FUNCTION} from pgflow.worker_functions \
          where $1::text[] is null or function_name = any ($1) order by function_name"
@@ -118,11 +118,11 @@ pub(crate) enum Call<'a> {
 
 /// All of it in one transaction.
 pub(crate) async fn change(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     function_names: &[String],
     call: Call<'_>,
 ) -> Result<Vec<FunctionChange>, CallError> {
-    let mut transaction = pool.begin_with(CHANGE).await?;
+    let mut transaction = connection.begin_with(CHANGE).await?;
     let before = lock_functions(&mut transaction, function_names).await?;
     let changed = match call {
         Call::Unfence => "pgflow.unfence_worker_functions(function_names => $1)",
@@ -144,11 +144,11 @@ pub(crate) async fn change(
 }
 
 pub(crate) async fn fence(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     function_names: &[String],
     reason: Option<&str>,
 ) -> Result<Fence, CallError> {
-    let mut transaction = pool.begin_with(CHANGE).await?;
+    let mut transaction = connection.begin_with(CHANGE).await?;
     let before = lock_functions(&mut transaction, function_names).await?;
     let since: DateTime<Utc> = sqlx::query_scalar("select clock_timestamp()")
         .fetch_one(&mut *transaction)
@@ -180,7 +180,7 @@ pub(crate) async fn fence(
 }
 
 pub(crate) async fn unsupported_messages(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     queue_name: Option<&str>,
     with_body: bool,
 ) -> Result<Vec<UnsupportedMessage>, CallError> {
@@ -191,16 +191,16 @@ pub(crate) async fn unsupported_messages(
     )
     .bind(queue_name)
     .bind(with_body)
-    .fetch_all(pool)
+    .fetch_all(connection)
     .await?)
 }
 
 /// All of it in one transaction, or nothing when a message has to stay.
 pub(crate) async fn enable_archiving(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     function_names: &[String],
 ) -> Result<Cleared, CallError> {
-    let mut transaction = pool.begin_with(CHANGE).await?;
+    let mut transaction = connection.begin_with(CHANGE).await?;
     let before = lock_functions(&mut transaction, function_names).await?;
     let messages: Vec<ArchivedMessage> = sqlx::query_as(
         "select m.queue_name, m.message_id, m.reason, m.archived \
@@ -266,11 +266,11 @@ pub(crate) async fn tune(
 }
 
 pub(crate) async fn deprecate(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     function_names: &[String],
     reason: Option<&str>,
 ) -> Result<Vec<Uuid>, CallError> {
-    let mut transaction = pool.begin_with(CHANGE).await?;
+    let mut transaction = connection.begin_with(CHANGE).await?;
     let told = sqlx::query_scalar(
         "select told from pgflow.deprecate_workers(function_names => $1, reason => $2) told order by told",
     )
@@ -283,10 +283,10 @@ pub(crate) async fn deprecate(
 }
 
 pub(crate) async fn drain_status(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     function_names: &[String],
 ) -> Result<DrainStatus, CallError> {
-    let mut transaction = pool.begin_with(SNAPSHOT).await?;
+    let mut transaction = connection.begin_with(SNAPSHOT).await?;
     // Recovery judges tasks by the same time.
     let query = format!(
         "select {WORKER}, \
@@ -326,10 +326,10 @@ pub(crate) async fn drain_status(
 }
 
 pub(crate) async fn restart_status(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     function_names: &[String],
 ) -> Result<RestartStatus, CallError> {
-    let mut transaction = pool.begin_with(SNAPSHOT).await?;
+    let mut transaction = connection.begin_with(SNAPSHOT).await?;
     let without_worker = sqlx::query_scalar(
         "select name from (select distinct unnest($1::text[]) as name) named \
          where not exists (select from pgflow.live_workers live where live.function_name = name and live.deprecated_at is null) \
