@@ -110,45 +110,138 @@ fn seconds_of(unit: &str) -> Result<u32, DurationProblem> {
     }
 }
 
-impl fmt::Display for DurationProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// The seconds that a text may stand for that [`parse_duration`] refuses: other units, fractions, `00:05:00`. Parts of a
+/// second are rounded up. `None` where it could be anything, as for a number without a unit.
+///
+/// ```
+/// use pgflow_definition::duration::meant;
+///
+/// assert_eq!(meant("1.5h"), Some(5400));
+/// assert_eq!(meant("00:05:00"), Some(300));
+/// assert_eq!(meant("30"), None);
+/// ```
+pub fn meant(text: &str) -> Option<u32> {
+    let text = text.trim().to_lowercase();
+    let seconds = if text.contains(':') {
+        clock(&text)?
+    } else {
+        sum(&text)?
+    };
+    let seconds = seconds.ceil();
+    if seconds > f64::from(MAX_OPTION) {
+        return None;
+    }
+    // A whole number from 0 to the largest option.
+    format!("{seconds:.0}").parse().ok()
+}
+
+/// `h:m:s` or `m:s`.
+fn clock(text: &str) -> Option<f64> {
+    let parts: Option<Vec<f64>> = text.split(':').map(positive).collect();
+    match parts?[..] {
+        [minutes, seconds] => Some(minutes * 60.0 + seconds),
+        [hours, minutes, seconds] => Some((hours * 60.0 + minutes) * 60.0 + seconds),
+        _ => None,
+    }
+}
+
+/// Numbers, each with a unit of some kind.
+fn sum(text: &str) -> Option<f64> {
+    let mut rest = text;
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let (number, after) = split_while(rest, |c| c.is_ascii_digit() || c == '.');
+        let (unit, after) = split_while(after.trim_start(), char::is_alphabetic);
+        total += positive(number)? * any_unit(unit)?;
+        rest = after.trim_start_matches([' ', ',']);
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+fn positive(number: &str) -> Option<f64> {
+    let number: f64 = number.trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+fn any_unit(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ns" | "nanosecond" | "nanoseconds" => 1e-9,
+        "us" | "µs" | "microsecond" | "microseconds" => 1e-6,
+        "ms" | "millisecond" | "milliseconds" | "msec" | "msecs" => 1e-3,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600.0,
+        "d" | "day" | "days" => 86_400.0,
+        "w" | "week" | "weeks" => 604_800.0,
+        _ => return None,
+    })
+}
+
+/// A number of seconds as [`parse_duration`] reads it.
+///
+/// ```
+/// use pgflow_definition::duration::write_duration;
+///
+/// assert_eq!(write_duration(5400), "1h30m");
+/// assert_eq!(write_duration(0), "0s");
+/// ```
+pub fn write_duration(seconds: u32) -> String {
+    let mut rest = seconds;
+    let mut text = String::new();
+    for (unit, size) in [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)] {
+        let count = rest / size;
+        rest %= size;
+        if count > 0 || (size == 1 && text.is_empty()) {
+            text.push_str(&count.to_string());
+            text.push_str(unit);
+        }
+    }
+    text
+}
+
+impl DurationProblem {
+    /// What is wrong, and what was expected.
+    pub fn fault(&self) -> String {
         const FORM: &str = "a duration is made of whole numbers, each with a unit";
-        const EXAMPLE: &str = "write for example \"30s\", \"5m\" or \"1h30m\"";
         match self {
-            Self::Empty => write!(f, "there is nothing in it; {FORM}; {EXAMPLE}"),
-            Self::NotANumber { at } => {
-                write!(f, "`{at}` does not start with a digit; {FORM}; {EXAMPLE}")
-            }
-            Self::NoUnit { number } => write!(
-                f,
-                "`{number}` has no unit; {FORM}; write for example \"{number}s\" or \"{number}m\""
-            ),
-            Self::Fraction { at } => write!(
-                f,
-                "`{at}` is a fraction; {FORM}; write for example \"1h30m\" instead of \"1.5h\""
-            ),
+            Self::Empty => format!("there is nothing in it; {FORM}"),
+            Self::NotANumber { at } => format!("`{at}` does not start with a digit; {FORM}"),
+            Self::NoUnit { number } => format!("`{number}` has no unit; {FORM}"),
+            Self::Fraction { at } => format!("`{at}` is a fraction; {FORM}"),
             Self::UnknownUnit { unit } => {
-                write!(
-                    f,
-                    "`{unit}` is not a unit; the units are d, h, m and s; {EXAMPLE}"
-                )
+                format!("`{unit}` is not a unit; the units are d, h, m and s")
             }
-            Self::SubSecond { unit } => write!(
-                f,
+            Self::SubSecond { unit } => format!(
                 "the unit `{unit}` is less than a second; Postgres keeps whole seconds, and the \
-                 units are d, h, m and s; {EXAMPLE}"
+                 units are d, h, m and s"
             ),
-            Self::UnitOrder { unit } => write!(
-                f,
-                "the unit `{unit}` comes too late; each unit stands once, the longest first; \
-                 {EXAMPLE}"
+            Self::UnitOrder { unit } => format!(
+                "the unit `{unit}` comes too late; each unit stands once, the longest first"
             ),
-            Self::TooLong => write!(
-                f,
-                "it is too long; the most is {MAX_OPTION} seconds, about 68 years; write a \
-                 shorter one"
+            Self::TooLong => format!(
+                "it is too long; the most is {MAX_OPTION} seconds, about 68 years"
             ),
         }
+    }
+
+    /// How to fix it, where it is not known what was meant.
+    pub fn help(&self) -> String {
+        match self {
+            Self::NoUnit { number } => {
+                format!("write for example \"{number}s\" or \"{number}m\"")
+            }
+            Self::Fraction { .. } => {
+                "write for example \"1h30m\" instead of \"1.5h\"".to_owned()
+            }
+            Self::TooLong => "write a shorter one".to_owned(),
+            _ => "write for example \"30s\", \"5m\" or \"1h30m\"".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for DurationProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.fault(), self.help())
     }
 }
 

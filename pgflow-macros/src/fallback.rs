@@ -8,7 +8,11 @@ use std::{
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 
-use crate::{errors::Errors, expand, parse::FlowImpl};
+use crate::{
+    errors::Errors,
+    expand,
+    parse::{FlowImpl, removed_everywhere},
+};
 
 /// The item as it was written, and the mistakes.
 pub(crate) fn unchanged(item: &TokenStream, errors: Errors) -> TokenStream {
@@ -22,7 +26,7 @@ fn without_our_attributes(item: &TokenStream) -> TokenStream {
     let source = catch_unwind(AssertUnwindSafe(|| FlowImpl::parse(item.clone())));
     match source {
         Ok(Ok(source)) => expand::user_item(&source, true),
-        Ok(Err(_)) | Err(_) => item.clone(),
+        Ok(Err(_)) | Err(_) => removed_everywhere(item.clone()),
     }
 }
 

@@ -43,6 +43,14 @@ pub(crate) fn nearest<'a>(
     (distance <= (longest / 3).max(1)).then_some(candidate)
 }
 
+/// Whether a word is another one with a single slip. Words of their own are none.
+pub(crate) fn is_misspelt(word: &str, meant: &str) -> bool {
+    const OTHER_WORDS: &[&str] = &["stop", "stem", "steep", "frog", "prom"];
+    !OTHER_WORDS.contains(&word)
+        && strsim::osa_distance(&word.to_lowercase(), meant) <= 1
+        && word != meant
+}
+
 /// The question to ask when a name is unknown.
 pub(crate) fn did_you_mean<'a>(
     word: &str,

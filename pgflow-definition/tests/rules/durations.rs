@@ -1,6 +1,6 @@
 //! Durations as text.
 
-use pgflow_definition::duration::{DurationProblem, parse_duration};
+use pgflow_definition::duration::{DurationProblem, meant, parse_duration, write_duration};
 use proptest::prelude::*;
 
 #[test]
@@ -89,6 +89,32 @@ fn each_fault_is_explained() {
 }
 
 #[test]
+fn other_ways_to_write_a_duration_are_understood() {
+    for (text, seconds) in [
+        ("500ms", Some(1)),
+        ("1500 ms", Some(2)),
+        ("1.5h", Some(5_400)),
+        ("00:05:00", Some(300)),
+        ("5:30", Some(330)),
+        ("30 seconds", Some(30)),
+        ("1 hour, 30 minutes", Some(5_400)),
+        ("2w", Some(1_209_600)),
+        ("30m1h", Some(5_400)),
+        ("0.1ns", Some(1)),
+        ("30", None),
+        ("", None),
+        ("soon", None),
+        ("-5s", None),
+        ("5 parsecs", None),
+        ("1:2:3:4", None),
+        ("99999999999999999999s", None),
+        ("1.2.3s", None),
+    ] {
+        assert_eq!(meant(text), seconds, "{text:?}");
+    }
+}
+
+#[test]
 fn nothing_overflows() {
     for text in [
         "99999999999999999999s",
@@ -111,6 +137,13 @@ proptest! {
         if let Err(problem) = parse_duration(&text) {
             prop_assert!(problem.to_string().contains("; "));
         }
+    }
+
+    #[test]
+    fn a_proposal_is_read_as_what_was_meant(seconds in 0..=2_147_483_647_u32) {
+        let text = write_duration(seconds);
+        prop_assert_eq!(parse_duration(&text), Ok(seconds));
+        prop_assert_eq!(meant(&text), Some(seconds));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(super) fn check(flow: &Flow<'_>, step: &Step<'_>, errors: &mut Errors) {
             "`when_unmet` needs a condition: add `if = { .. }` or `if_not = { .. }`, or remove it",
         );
     }
+    contradiction(step, errors);
     // Without dependencies the condition is about the flow's input, whose fields the macro does not know.
     if step.edges.is_empty() || step.edges.iter().any(|edge| edge.step().is_none()) {
         return;
@@ -29,6 +30,27 @@ pub(super) fn check(flow: &Flow<'_>, step: &Step<'_>, errors: &mut Errors) {
         .flatten()
     {
         keys(step, pattern, &dependencies, errors);
+    }
+}
+
+/// A condition that nothing can meet.
+fn contradiction(step: &Step<'_>, errors: &mut Errors) {
+    let (Some(required), Some(forbidden)) = (&step.args.required, &step.args.forbidden) else {
+        return;
+    };
+    let is_readable = |pattern: &Pattern| !pattern.entries.is_empty();
+    let json = |pattern: &Pattern| pattern.json(|key| key);
+    if is_readable(required)
+        && is_readable(forbidden)
+        && json(required).contains(&json(forbidden))
+    {
+        errors.at(
+            forbidden.argument.span(),
+            format!(
+                "`{}` would never run: whatever contains the object of `if` contains that of `if_not` too; change or remove one of them",
+                step.name
+            ),
+        );
     }
 }
 

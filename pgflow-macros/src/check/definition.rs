@@ -1,6 +1,8 @@
 //! The rules of `pgflow-definition`, with each problem brought back to the token that it comes from.
 
-use pgflow_definition::{ConditionProblem, Part, Problem, ProblemKind, slug::BINDING_NAMES};
+use pgflow_definition::{
+    ConditionProblem, Part, Problem, ProblemKind, Subject, slug::BINDING_NAMES,
+};
 use proc_macro2::{Ident, Span};
 
 use crate::{
@@ -17,9 +19,15 @@ pub(crate) struct Cycle {
 
 pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) -> Vec<Cycle> {
     binding_names(flow, errors);
-    let mut cycles = Vec::new();
     for problem in flow.with_definition(|definition| definition.problems()) {
+        if is_of_names(&problem.kind) {
+            errors.at(place(flow, &problem), of_names(flow, problem));
+        }
+    }
+    let mut cycles = Vec::new();
+    for problem in flow.with_functions(|definition| definition.problems()) {
         match &problem.kind {
+            kind if is_of_names(kind) => {}
             ProblemKind::Cycle(edges) => cycles.push(Cycle {
                 message: problem.to_string(),
                 edges: edges
@@ -40,10 +48,54 @@ pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) -> Vec<Cycle> {
                 | ConditionProblem::HoldsNul
                 | ConditionProblem::InexactNumber { .. },
             ) => {}
-            _ => errors.at(place(flow, &problem), message(flow, &problem)),
+            _ => errors.at(place(flow, &problem), problem),
         }
     }
     cycles
+}
+
+/// Whether a problem is about slugs, or names of queues that are made of them. All others are about the graph.
+fn is_of_names(kind: &ProblemKind) -> bool {
+    matches!(
+        kind,
+        ProblemKind::Slug(_)
+            | ProblemKind::BindingName
+            | ProblemKind::DuplicateStepSlug { .. }
+            | ProblemKind::DefaultQueueNameTooLong { .. }
+            | ProblemKind::FlowQueueNameTooLong { .. }
+            | ProblemKind::StepQueueNameTooLong { .. }
+    )
+}
+
+fn of_names(flow: &Flow<'_>, mut problem: Problem) -> String {
+    let Some(index) = problem.step() else {
+        return if flow.args.slug.is_none() {
+            format!("{problem}\n\nhelp: the slug is the name of the type in snake case")
+        } else {
+            problem.to_string()
+        };
+    };
+    let step = &flow.steps[flow.order[index]];
+    match problem.kind {
+        ProblemKind::Slug(slug) => format!(
+            "the slug of step `{}` {}; set another with `slug = \"..\"`",
+            step.name,
+            slug.describe(&step.slug)
+        ),
+        ProblemKind::DuplicateStepSlug { first, .. } => format!(
+            "steps `{}` and `{}` would have one slug, `{}`; slugs must differ in more than case, because queue names are lower case; set \
+             another with `slug = \"..\"`",
+            flow.steps[flow.order[first]].name, step.name, step.slug
+        ),
+        _ => {
+            // By its function, as it stands there.
+            problem.subject = Subject::Step {
+                index,
+                slug: step.name.clone(),
+            };
+            problem.to_string()
+        }
+    }
 }
 
 /// The definition knows slugs; parameters are bound by functions' names.
@@ -58,15 +110,6 @@ fn binding_names(flow: &Flow<'_>, errors: &mut Errors) {
                 ),
             );
         }
-    }
-}
-
-fn message(flow: &Flow<'_>, problem: &Problem) -> String {
-    let is_of_flow = problem.step().is_none();
-    if is_of_flow && flow.args.slug.is_none() {
-        format!("{problem}\n\nhelp: the slug is the name of the type in snake case")
-    } else {
-        problem.to_string()
     }
 }
 

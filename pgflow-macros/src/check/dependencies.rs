@@ -1,14 +1,18 @@
 //! Names in `depends_on` and `map` that lead nowhere.
 
+use proc_macro2::TokenStream;
+use syn::ext::IdentExt;
+
 use crate::{
     errors::Errors,
-    model::{Edge, Flow, Link},
+    model::{Edge, Flow, Link, MapOver, Step, types::show},
     names::quoted,
 };
 
 pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
     let step = &flow.steps[index];
     if let (Some(source), Some(key)) = (&step.args.map, step.args.key("depends_on")) {
+        let source = &source.name;
         errors.at(
             key.span(),
             format!(
@@ -16,49 +20,80 @@ pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
             ),
         );
     }
-    for edge in &step.edges {
-        match edge.link {
-            Link::Unknown { similar } => unknown(flow, index, edge, similar, errors),
-            Link::NotAStep => errors.at(
-                edge.at.span(),
-                format!(
-                    "`{}` is a function here, but not a step\n\nhelp: add `#[step]` above it",
-                    edge.at
-                ),
-            ),
-            Link::Step(_) | Link::Itself(_) | Link::Unreadable => {}
+    if let (Some(source), Some(MapOver::Input(_))) = (&step.args.map, step.map) {
+        if !source.is_settled {
+            written(step, &source.written, "input", errors);
         }
+    }
+    for edge in &step.edges {
+        if let Some(tokens) = &edge.written {
+            written(step, tokens, &edge.at.to_string(), errors);
+        }
+        let name = &edge.at;
+        let message = match edge.link {
+            Link::Unknown { similar } => unknown(flow, index, edge, similar),
+            Link::NotAStep => format!(
+                "`{name}` is a function here, but not a step\n\nhelp: add `#[step]` above it"
+            ),
+            Link::Constant => format!(
+                "`{name}` is a constant here, and a step was expected\n\nhelp: {}",
+                other_steps(flow, index)
+            ),
+            Link::Outside => format!(
+                "`{name}` is named as a part of another type, and a step depends on steps of its own flow only\n\nhelp: {}",
+                other_steps(flow, index)
+            ),
+            Link::Step(_) | Link::Itself(_) | Link::Unreadable => continue,
+        };
+        errors.at(name.span(), message);
     }
 }
 
-fn unknown(
-    flow: &Flow<'_>,
-    index: usize,
-    edge: &Edge,
-    similar: Option<usize>,
-    errors: &mut Errors,
-) {
+/// A step that is not named by its function.
+fn written(step: &Step<'_>, written: &TokenStream, name: &str, errors: &mut Errors) {
+    let message = if step.map.is_some() {
+        format!("`map` takes the name of one step: write `map = {name}`")
+    } else {
+        format!(
+            "steps are named by their function: write `{name}` instead of `{}`",
+            show(written)
+        )
+    };
+    errors.on(written, message);
+}
+
+fn unknown(flow: &Flow<'_>, index: usize, edge: &Edge, similar: Option<usize>) -> String {
+    let name = &edge.at;
+    let help = match (name.unraw().to_string().as_str(), similar) {
+        ("input", _) => {
+            "every step can take the flow's input as a parameter `input`; it is not a dependency"
+                .to_owned()
+        }
+        ("state", _) => {
+            "every step can take the flow's state as a parameter `state`; it is not a dependency"
+                .to_owned()
+        }
+        ("ctx", _) => {
+            "every step can take its context as a parameter `ctx`; it is not a dependency".to_owned()
+        }
+        ("item", _) => "a map step takes an element of a list as a parameter `item`: name that list instead, as in `map = input`".to_owned(),
+        (_, Some(similar)) => format!(
+            "a step with a similar name exists: `{}`",
+            flow.steps[similar].name
+        ),
+        (_, None) => other_steps(flow, index),
+    };
+    format!("there is no step `{name}` in this flow\n\nhelp: {help}")
+}
+
+fn other_steps(flow: &Flow<'_>, index: usize) -> String {
     let others: Vec<&str> = (flow.steps.iter().enumerate())
         .filter(|(other, _)| *other != index)
         .map(|(_, step)| step.name.as_str())
         .collect();
-    let help = match similar {
-        _ if edge.at == "input" => {
-            "every step can take the flow's input as a parameter `input`; it is not a dependency"
-                .to_owned()
-        }
-        Some(similar) => format!(
-            "a step with a similar name exists: `{}`",
-            flow.steps[similar].name
-        ),
-        None if others.is_empty() => "the flow has no other step".to_owned(),
-        None => format!("the other steps are: {}", quoted(others)),
-    };
-    errors.at(
-        edge.at.span(),
-        format!(
-            "there is no step `{}` in this flow\n\nhelp: {help}",
-            edge.at
-        ),
-    );
+    if others.is_empty() {
+        "the flow has no other step".to_owned()
+    } else {
+        format!("the other steps are: {}", quoted(others))
+    }
 }

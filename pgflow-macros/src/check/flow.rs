@@ -6,7 +6,7 @@ use quote::quote;
 use crate::{
     errors::Errors,
     model::{Flow, types::show},
-    parse::{FlowImpl, Item},
+    parse::{FlowImpl, Item, UnreadableKind},
 };
 
 const GENERIC: &str =
@@ -14,6 +14,15 @@ const GENERIC: &str =
 
 pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     generics(source, errors);
+    if !source.qualifiers.is_empty() {
+        errors.on(
+            &source.qualifiers,
+            format!(
+                "the `impl` of a flow can't be `{0}`; remove the word",
+                source.qualifiers
+            ),
+        );
+    }
     if !flow.args.has("input") {
         errors.at(
             Span::call_site(),
@@ -99,16 +108,11 @@ fn generics(source: &FlowImpl, errors: &mut Errors) {
 fn steps(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     let mut has_unreadable = false;
     for item in &source.items {
-        let Item::Unreadable {
-            tokens,
-            is_function,
-            ..
-        } = item
-        else {
+        let Item::Unreadable { tokens, kind, .. } = item else {
             continue;
         };
         has_unreadable = true;
-        if !is_function {
+        if *kind == UnreadableKind::NotAFunction {
             let first: TokenStream = tokens.clone().into_iter().take(1).collect();
             errors.on(
                 first,
@@ -122,7 +126,7 @@ fn steps(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
                 return;
             };
             errors.on(
-                written,
+                &written.tokens,
                 "`#[flow]` reads the steps before this macro is expanded, and finds none beside it; write the steps themselves here, and call the \
                  macro in their bodies",
             );

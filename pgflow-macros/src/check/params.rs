@@ -5,7 +5,10 @@ use syn::Type;
 use super::unknown_param::{self, candidates};
 use crate::{
     errors::Errors,
-    model::{Binding, Flow, Mistake, Param, Step, types::show},
+    model::{
+        Binding, Flow, Mistake, Param, Step,
+        types::{bare, owned, show},
+    },
     names::quoted,
 };
 
@@ -27,10 +30,11 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
                 "a step's parameters need concrete types: their values are read back from JSON; name the type",
             );
         }
-        Mistake::MutableReference(tokens) => {
+        Mistake::MutableReference(tokens) => return errors.on(tokens, mutable(param)),
+        Mistake::TraitObject(tokens) => {
             return errors.on(
                 tokens,
-                "a step's parameters can't be mutable references; take the value itself, as in `mut parse: Vec<Package>`",
+                "a step's parameters need concrete types: their values are read back from JSON; name the type in place of the trait",
             );
         }
         Mistake::Lifetime(tokens) => {
@@ -42,7 +46,10 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
         Mistake::MalformedFrom(tokens) => {
             return errors.on(
                 tokens,
-                "`#[from(..)]` takes the name of a dependency, such as `#[from(parse)]`",
+                format!(
+                    "`#[from(..)]` takes the name of a value; write it in the parentheses: {}",
+                    quoted(candidates(flow, step))
+                ),
             );
         }
         Mistake::Pattern(tokens) => {
@@ -70,6 +77,19 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
         Mistake::WholeListOfMapStep => format!(
             "`{name}` maps over `{key}`, so it gets one element at a time: name the parameter `item`"
         ),
+        Mistake::SkippableOption(dependency) => {
+            let dependency = &flow.steps[*dependency];
+            let ok = dependency.output.as_ref().map(|output| show(&output.ok));
+            let ok = ok.unwrap_or_default();
+            return errors.on(
+                &param.ty,
+                format!(
+                    "`{0}` returns `{ok}` and may be skipped; a step that was skipped and one that returned `None` are not the same\n\nhelp: \
+                     take `{0}` as `Option<{ok}>`",
+                    dependency.name
+                ),
+            );
+        }
         Mistake::NoState => {
             let ty = match &param.ty {
                 Type::Reference(reference) => show(&reference.elem),
@@ -80,6 +100,28 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
     };
     if let Some(name) = &param.name {
         errors.at(name.span(), message);
+    }
+}
+
+/// Instead of a `&mut T`.
+fn mutable(param: &Param) -> String {
+    let Type::Reference(reference) = bare(&param.ty) else {
+        unreachable!("a mutable reference is a reference")
+    };
+    let ty = show(&reference.elem);
+    match param.key.as_str() {
+        "state" => format!(
+            "the state is shared by all tasks of a worker, so no step can have it for itself; take `&{ty}`, and keep what changes in a \
+             `Mutex` or an atomic type inside of it"
+        ),
+        "ctx" => format!("a step only looks at its context; write `ctx: &{ty}`"),
+        _ => {
+            let value = show(&owned(&syn::parse_quote!(&#reference)));
+            let name = param.name.as_ref().map_or_else(|| "value".to_owned(), ToString::to_string);
+            format!(
+                "a step's parameters can't be mutable references; take the value itself, as in `mut {name}: {value}`"
+            )
+        }
     }
 }
 

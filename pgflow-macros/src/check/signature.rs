@@ -1,17 +1,28 @@
 //! The function of a step.
 
-use syn::{FnArg, GenericParam, Safety, Signature};
+use syn::{
+    FnArg, GenericArgument, GenericParam, PathArguments, Safety, Signature, Type, TypePath,
+};
 
 use crate::{
     errors::Errors,
-    model::{OutputMistake, Step, UnstorableKind, types::show},
+    model::{
+        OutputMistake, Step, UnstorableKind,
+        types::{bare, impl_trait, owned, show},
+    },
 };
 
 pub(super) fn check(step: &Step<'_>, errors: &mut Errors) {
     let sig = &step.source.sig;
     qualifiers(step, sig, errors);
     generics(sig, errors);
-    for attr in step.cfgs() {
+    for attr in &step.source.param_conditions {
+        errors.on(
+            attr,
+            "a parameter of a step can't be conditional: every build of a flow must take the same values; remove the attribute",
+        );
+    }
+    for attr in &step.source.conditions {
         errors.on(
             attr,
             "a step can't be conditional: every build of a flow must have the same steps; remove the attribute, or put it on statements of the body",
@@ -31,7 +42,8 @@ pub(super) fn check(step: &Step<'_>, errors: &mut Errors) {
 }
 
 fn qualifiers(step: &Step<'_>, sig: &Signature, errors: &mut Errors) {
-    if sig.asyncness.is_none() {
+    let makes_a_future = matches!(step.output, Err(OutputMistake::Future(..)));
+    if sig.asyncness.is_none() && !makes_a_future {
         errors.at(
             sig.fn_token.span,
             format!(
@@ -81,7 +93,10 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
             format!("step `{name}` must return a `Result`: write `-> StepResult<()>` if it has no output"),
         ),
         OutputMistake::NotAResult(ty) => {
-            let output = show(ty);
+            let output = match impl_trait(ty) {
+                Some(_) => "Output".to_owned(),
+                None => show(&owned(ty)),
+            };
             errors.on(
                 ty,
                 format!(
@@ -90,6 +105,25 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
                 ),
             );
         }
+        OutputMistake::Future(ty, value) => {
+            let value = match bare(value) {
+                Type::Path(path) if is_result(path) => show(value),
+                value => format!("StepResult<{}>", show(value)),
+            };
+            errors.on(
+                ty,
+                format!(
+                    "an `async fn` makes a future of what step `{name}` returns by itself\n\nhelp: write `async fn {name}(..) -> {value}`"
+                ),
+            );
+        }
+        OutputMistake::Swapped(ty) => errors.on(
+            ty,
+            format!(
+                "step `{name}` would return an error as its output: the output comes first in a `Result`\n\nhelp: write {}",
+                swapped(ty)
+            ),
+        ),
         OutputMistake::Alias(ty) => errors.on(
             ty,
             format!(
@@ -106,10 +140,32 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
                     UnstorableKind::ImplTrait => {
                         "a step's output needs a concrete type: its dependents read it back from JSON; name the type"
                     }
+                    UnstorableKind::Unsized => {
+                        "a step's output needs a type of a known size, which owns its data; write `String` for `str`, or `Vec<T>` for `[T]`"
+                    }
                     UnstorableKind::Elsewhere => continue,
                 };
                 errors.on(&part.tokens, message);
             }
         }
     }
+}
+
+fn is_result(path: &TypePath) -> bool {
+    let last = path.path.segments.last();
+    last.is_some_and(|last| last.ident.to_string().ends_with("Result"))
+}
+
+/// `Result<Ok, Err>` of `Result<Err, Ok>`.
+fn swapped(ty: &Type) -> String {
+    let mut ty = bare(ty).clone();
+    if let Type::Path(path) = &mut ty {
+        if let Some(last) = path.path.segments.last_mut() {
+            if let PathArguments::AngleBracketed(arguments) = &mut last.arguments {
+                let reversed: Vec<GenericArgument> = arguments.args.iter().rev().cloned().collect();
+                arguments.args = reversed.into_iter().collect();
+            }
+        }
+    }
+    format!("`{}`", show(&ty))
 }

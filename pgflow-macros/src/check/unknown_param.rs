@@ -1,7 +1,6 @@
 //! Parameters whose name leads to nothing: what was meant.
 
 use pgflow_definition::slug::BINDING_NAMES;
-use proc_macro2::Ident;
 use syn::Type;
 
 use crate::{
@@ -15,7 +14,7 @@ use crate::{
 pub(super) fn message(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String {
     let (name, key) = (&step.name, &param.key);
     if key != name && flow.steps.iter().any(|other| other.name == *key) {
-        let help = not_a_dependency(step, key);
+        let help = not_a_dependency(flow, step, key);
         return format!("step `{name}` doesn't depend on `{key}`\n\nhelp: {help}");
     }
     if flow.functions.contains(key) {
@@ -32,11 +31,13 @@ pub(super) fn message(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String
     format!("`{key}` is not something step `{name}` can take\n\nhelp: {help}")
 }
 
-fn not_a_dependency(step: &Step<'_>, key: &str) -> String {
+fn not_a_dependency(flow: &Flow<'_>, step: &Step<'_>, key: &str) -> String {
     match &step.args.map {
         Some(source) => format!(
-            "`{}` maps over `{source}`; a map step can take `item`, `input`, `ctx` and `state`",
-            step.name
+            "`{}` maps over `{}`; a map step can take: {}",
+            step.name,
+            source.name,
+            quoted(candidates(flow, step))
         ),
         None => format!("add it: {}", depend_on(step, key)),
     }
@@ -45,7 +46,9 @@ fn not_a_dependency(step: &Step<'_>, key: &str) -> String {
 fn depend_on(step: &Step<'_>, key: &str) -> String {
     match &step.args.depends_on {
         Some(listed) => {
-            let listed: Vec<String> = listed.iter().map(Ident::to_string).collect();
+            let listed: Vec<String> = (listed.iter())
+                .map(|mention| mention.function_name().to_string())
+                .collect();
             format!("`depends_on = [{}, {key}]`", listed.join(", "))
         }
         None => format!("`#[step(depends_on = [{key}])]`"),
@@ -151,7 +154,8 @@ fn other_steps<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> impl Iterator<Item
 pub(super) fn candidates<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> Vec<&'m str> {
     let words = BINDING_NAMES
         .into_iter()
-        .filter(|name| *name != "item" || step.map.is_some());
+        .filter(|name| *name != "item" || step.map.is_some())
+        .filter(|name| *name != "state" || flow.args.has("state"));
     let dependencies = dependencies(flow, step).map(|(name, _)| name);
     dependencies.chain(words).collect()
 }

@@ -13,6 +13,7 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
         of_trait,
         self_ty,
         items,
+        ..
     } = source;
     let is_foreign = of_trait.is_none() && source.own_type().is_none();
     let of_trait = of_trait.as_ref().map(|(name, token)| quote!(#name #token));
@@ -27,7 +28,7 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
     };
     let readable = items.iter().filter(kept).filter_map(|item| match item {
         Item::Step(step) => Some(function(step)),
-        Item::Other(tokens) => Some(tokens.clone()),
+        Item::Other(other) => Some(other.tokens.clone()),
         Item::Unreadable { .. } => None,
     });
     // rustc drops what stands behind a syntax error in a block: so that one takes nothing else with it, it gets one of its own.

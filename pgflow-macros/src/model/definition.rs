@@ -6,18 +6,35 @@ use pgflow_definition::{
 
 use super::{Edge, Flow, MapOver, Step};
 
-impl Flow<'_> {
+impl<'s> Flow<'s> {
     /// Calls `judge` with the definition: everything in it is borrowed.
     ///
     /// Position `n` of its steps is the step `self.order[n]`, and position `n` of a step's dependencies is
     /// the `n`th of its edges that lead to a step.
     pub(crate) fn with_definition<T>(&self, judge: impl FnOnce(FlowDefinition<'_>) -> T) -> T {
+        self.with_names(|step| &step.slug, judge)
+    }
+
+    /// The same with the names of functions in place of slugs: they are what the user reads, and no two steps share one.
+    pub(crate) fn with_functions<T>(&self, judge: impl FnOnce(FlowDefinition<'_>) -> T) -> T {
+        self.with_names(|step| &step.name, judge)
+    }
+
+    fn with_names<T>(
+        &self,
+        name: impl for<'m> Fn(&'m Step<'s>) -> &'m str,
+        judge: impl FnOnce(FlowDefinition<'_>) -> T,
+    ) -> T {
         let ordered = || self.order.iter().map(|&index| &self.steps[index]);
-        let dependencies: Vec<Vec<&str>> =
-            ordered().map(|step| self.dependency_slugs(step)).collect();
+        let dependencies: Vec<Vec<&str>> = ordered()
+            .map(|step| {
+                let dependencies = step.edges.iter().filter_map(Edge::step);
+                dependencies.map(|index| name(&self.steps[index])).collect()
+            })
+            .collect();
         let steps: Vec<StepDefinition<'_>> = ordered()
             .zip(&dependencies)
-            .map(|(step, depends_on)| definition(step, depends_on))
+            .map(|(step, depends_on)| definition(step, name(step), depends_on))
             .collect();
         judge(FlowDefinition {
             slug: &self.slug,
@@ -34,18 +51,15 @@ impl Flow<'_> {
             steps: &steps,
         })
     }
-
-    fn dependency_slugs(&self, step: &Step<'_>) -> Vec<&str> {
-        let dependencies = step.edges.iter().filter_map(Edge::step);
-        dependencies
-            .map(|dependency| self.steps[dependency].slug.as_str())
-            .collect()
-    }
 }
 
-fn definition<'m>(step: &'m Step<'_>, depends_on: &'m [&'m str]) -> StepDefinition<'m> {
+fn definition<'m>(
+    step: &'m Step<'_>,
+    slug: &'m str,
+    depends_on: &'m [&'m str],
+) -> StepDefinition<'m> {
     StepDefinition {
-        slug: &step.slug,
+        slug,
         kind: match step.map {
             Some(MapOver::Input(_) | MapOver::Step(..)) => StepKind::Map,
             // A map without a dependency would be one over the flow's input.

@@ -1,11 +1,13 @@
 //! The names by which a step mentions other steps.
 
-use proc_macro2::{Ident, Span};
+use proc_macro2::{Ident, Span, TokenStream};
 
 /// A mention of a step, in `depends_on` or `map`.
 pub(crate) struct Edge {
-    /// The name where it was written.
+    /// The function's name where it was written.
     pub(crate) at: Ident,
+    /// What was written in place of that name.
+    pub(crate) written: Option<TokenStream>,
     pub(crate) link: Link,
 }
 
@@ -21,6 +23,10 @@ pub(crate) enum Link {
     },
     /// A function of the `impl` without `#[step]`.
     NotAStep,
+    /// A constant of the `impl`.
+    Constant,
+    /// The path of something outside of the flow.
+    Outside,
     /// A step whose signature can't be read; rustc reports that.
     Unreadable,
 }
@@ -30,7 +36,11 @@ impl Edge {
     pub(crate) fn step(&self) -> Option<usize> {
         match self.link {
             Link::Step(step) | Link::Itself(step) => Some(step),
-            Link::Unknown { .. } | Link::NotAStep | Link::Unreadable => None,
+            Link::Unknown { .. }
+            | Link::NotAStep
+            | Link::Constant
+            | Link::Outside
+            | Link::Unreadable => None,
         }
     }
 
@@ -39,7 +49,11 @@ impl Edge {
         match self.link {
             Link::Step(step) => Some(step),
             Link::Unknown { similar } => similar,
-            Link::Itself(_) | Link::NotAStep | Link::Unreadable => None,
+            Link::Itself(_)
+            | Link::NotAStep
+            | Link::Constant
+            | Link::Outside
+            | Link::Unreadable => None,
         }
     }
 }

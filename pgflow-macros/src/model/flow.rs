@@ -7,10 +7,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{LitStr, Type, ext::IdentExt, spanned::Spanned};
 
-use super::{Edge, Link, MapOver, Step, param::Scope, types};
+use super::{Edge, Step, param::Scope, scope::Surroundings, types};
 use crate::{
     names,
-    parse::{FlowArgs, FlowImpl, Item, Pattern},
+    parse::{FlowArgs, FlowImpl, Pattern},
 };
 
 pub(crate) struct Flow<'s> {
@@ -64,23 +64,21 @@ impl<'s> Flow<'s> {
         let name = ident.unraw().to_string();
 
         let mut steps = steps(source, &self_ty);
-        let unreadable = unreadable(source);
-        let functions: Vec<String> = (source.items.iter().filter_map(Item::plain_function))
-            .map(|name| name.unraw().to_string())
-            .collect();
+        let (step_enum, output, clash) = type_names(args, &ident);
+        let surroundings = Surroundings::of(source, &ident, &step_enum);
         let edges: Vec<_> = steps
             .iter()
-            .map(|step| edges(step, &steps, &functions, &unreadable))
+            .map(|step| surroundings.edges(step, &steps))
             .collect();
         for (step, (edges, map)) in steps.iter_mut().zip(edges) {
             step.edges = edges;
             step.map = map;
         }
         conditions(&mut steps);
-        bind(&mut steps, args, &self_ty, &unreadable);
+        let skips = skips(&steps);
+        bind(&mut steps, args, &self_ty, &surroundings.unreadable, &skips);
 
         let outside = |ty: &Option<Type>| ty.as_ref().map(|ty| types::without_self(ty, &self_ty));
-        let (step_enum, output, clash) = type_names(args, &ident);
         Self {
             slug: args
                 .slug
@@ -95,13 +93,13 @@ impl<'s> Flow<'s> {
                 .as_ref()
                 .map_or_else(|| quote!(::pgflow), ToTokens::to_token_stream),
             order: order(&steps),
-            skips: skips(&steps),
+            skips,
             input: outside(&args.input),
             state: outside(&args.state),
             args,
             self_ty,
             ident,
-            functions,
+            functions: surroundings.functions,
             steps,
         }
     }
@@ -180,7 +178,7 @@ fn type_names(args: &FlowArgs, flow: &Ident) -> (Ident, Ident, Clash) {
 }
 
 fn type_name(self_ty: &Type) -> Ident {
-    let last = match self_ty {
+    let last = match types::bare(self_ty) {
         Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
         _ => None,
     };
@@ -206,76 +204,6 @@ fn steps<'s>(source: &'s FlowImpl, self_ty: &TokenStream) -> Vec<Step<'s>> {
     steps
 }
 
-fn unreadable(source: &FlowImpl) -> Vec<String> {
-    let name = |item: &Item| match item {
-        Item::Unreadable { name, .. } => name.as_ref().map(|name| name.unraw().to_string()),
-        Item::Step(_) | Item::Other(_) => None,
-    };
-    source.items.iter().filter_map(name).collect()
-}
-
-fn edges(
-    step: &Step<'_>,
-    steps: &[Step<'_>],
-    functions: &[String],
-    unreadable: &[String],
-) -> (Vec<Edge>, Option<MapOver>) {
-    let edge = |at: &Ident| Edge {
-        at: at.clone(),
-        link: link(at, step, steps, functions, unreadable),
-    };
-    let Some(source) = &step.args.map else {
-        if step.args.key("map").is_some() {
-            return (Vec::new(), Some(MapOver::Nothing));
-        }
-        let names = step.args.depends_on.iter().flatten();
-        return (names.map(edge).collect(), None);
-    };
-    let edge = edge(source);
-    match edge.meant() {
-        Some(index) => {
-            let over = MapOver::Step(index, source.span());
-            (vec![edge], Some(over))
-        }
-        None if source == "input" => (Vec::new(), Some(MapOver::Input(source.span()))),
-        None => (vec![edge], Some(MapOver::Nothing)),
-    }
-}
-
-fn link(
-    at: &Ident,
-    step: &Step<'_>,
-    steps: &[Step<'_>],
-    functions: &[String],
-    unreadable: &[String],
-) -> Link {
-    let name = at.unraw().to_string();
-    let named = |name: &str| steps.iter().position(|step| step.name == name);
-    if let Some(index) = named(&name) {
-        return if name == step.name {
-            Link::Itself(index)
-        } else {
-            Link::Step(index)
-        };
-    }
-    if unreadable.contains(&name) {
-        return Link::Unreadable;
-    }
-    if functions.contains(&name) {
-        return Link::NotAStep;
-    }
-    let is_word = name == "input";
-    let listed = step.args.depends_on.iter().flatten();
-    let others = steps
-        .iter()
-        .map(|other| other.name.as_str())
-        .filter(|other| *other != step.name && !listed.clone().any(|listed| listed == other));
-    let similar = names::nearest(&name, others).filter(|_| !is_word);
-    Link::Unknown {
-        similar: similar.and_then(named),
-    }
-}
-
 /// A condition names dependencies by their functions; the database knows their slugs.
 fn conditions(steps: &mut [Step<'_>]) {
     let slugs: HashMap<String, String> = steps
@@ -285,17 +213,30 @@ fn conditions(steps: &mut [Step<'_>]) {
     for step in steps {
         let is_root = step.edges.is_empty();
         let json = |pattern: &Pattern| {
-            pattern.json(|key| match slugs.get(key) {
+            let json = pattern.json(|key| match slugs.get(key) {
                 Some(slug) if !is_root => slug,
                 _ => key,
-            })
+            });
+            json.text()
         };
         step.required = step.args.required.as_ref().map(json);
         step.forbidden = step.args.forbidden.as_ref().map(json);
     }
 }
 
-fn bind(steps: &mut [Step<'_>], args: &FlowArgs, self_ty: &TokenStream, unreadable: &[String]) {
+fn bind(
+    steps: &mut [Step<'_>],
+    args: &FlowArgs,
+    self_ty: &TokenStream,
+    unreadable: &[String],
+    skips: &[Skips],
+) {
+    let skippable = |(step, skips): (&Step<'_>, &Skips)| {
+        let output = step.output.as_ref().ok()?;
+        let ok = (step.map.is_none() && skips.leaves_dependents_without).then_some(&output.ok)?;
+        types::is_option(ok).then(|| types::option_depth(ok))
+    };
+    let optional: Vec<Option<usize>> = steps.iter().zip(skips).map(skippable).collect();
     let names: Vec<String> = steps.iter().map(|step| step.name.clone()).collect();
     let has_output: Vec<bool> = steps.iter().map(|step| step.output.is_ok()).collect();
     for step in steps {
@@ -304,6 +245,7 @@ fn bind(steps: &mut [Step<'_>], args: &FlowArgs, self_ty: &TokenStream, unreadab
             self_ty,
             names: &names,
             has_output: &has_output,
+            skippable_options: &optional,
             unreadable,
             edges: &step.edges,
             has_unreadable_edges: step.args.depends_on.is_none()

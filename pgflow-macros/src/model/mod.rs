@@ -8,6 +8,7 @@ mod edge;
 mod flow;
 mod output;
 mod param;
+mod scope;
 mod step;
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,12 @@
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::{
-    GenericArgument, Lifetime, PathArguments, ReturnType, Signature, Type, TypeImplTrait,
+    GenericArgument, Lifetime, Path, PathArguments, ReturnType, Signature, Type, TypeImplTrait,
     TypeInfer, TypeReference,
     visit_mut::{self, VisitMut},
 };
 
-use super::types::{bare, without_self};
+use super::types::{bare, has_associated_type, is_unsized, without_self};
 
 /// `..Result<Ok, Err>`.
 pub(crate) struct Output {
@@ -23,6 +23,10 @@ pub(crate) struct Output {
 pub(crate) enum OutputMistake {
     Missing,
     NotAResult(Box<Type>),
+    /// A future, and what it results in: an `async fn` makes it by itself.
+    Future(Box<Type>, Box<Type>),
+    /// The error comes first.
+    Swapped(Box<Type>),
     /// Something that is called a result, but does not name the output.
     Alias(Box<Type>),
     /// Parts of the output that can't be stored.
@@ -38,6 +42,7 @@ pub(crate) struct Unstorable {
 pub(crate) enum UnstorableKind {
     Borrowed,
     ImplTrait,
+    Unsized,
     /// Something that no signature can hold; rustc reports that.
     Elsewhere,
 }
@@ -47,8 +52,14 @@ impl Output {
         let ReturnType::Type(arrow, whole) = &sig.output else {
             return Err(OutputMistake::Missing);
         };
+        if let Some(value) = future_output(whole) {
+            return Err(OutputMistake::Future(Box::new((**whole).clone()), Box::new(value)));
+        }
         let (ok, err) = result_of(whole)?;
-        let unstorable = unstorable_parts(ok, sig);
+        if err.is_some_and(|err| is_std_error(ok) && !may_be_error(err)) {
+            return Err(OutputMistake::Swapped(whole.clone()));
+        }
+        let unstorable = unstorable_parts(whole, ok, sig);
         if !unstorable.is_empty() {
             return Err(OutputMistake::Unstorable(unstorable));
         }
@@ -83,7 +94,70 @@ fn result_of(whole: &Type) -> Result<(&Type, Option<&Type>), OutputMistake> {
     Ok((ok, types.next()))
 }
 
-fn unstorable_parts(ok: &Type, sig: &Signature) -> Vec<Unstorable> {
+/// `T` of `impl Future<Output = T>`, of a box of one, or of `BoxFuture<'_, T>`.
+fn future_output(ty: &Type) -> Option<Type> {
+    struct Find(Option<Type>);
+    impl VisitMut for Find {
+        fn visit_path_mut(&mut self, path: &mut Path) {
+            if let Some(last) = path.segments.last() {
+                let name = last.ident.to_string();
+                let output = match name.as_str() {
+                    "Future" => assigned(&last.arguments, "Output"),
+                    "BoxFuture" | "LocalBoxFuture" => first_type(&last.arguments),
+                    // What is inside of other types is no future that the step returns.
+                    "Pin" | "Box" => None,
+                    _ => return,
+                };
+                self.0 = self.0.take().or_else(|| output.cloned());
+            }
+            visit_mut::visit_path_mut(self, path);
+        }
+    }
+    let mut find = Find(None);
+    find.visit_type_mut(&mut ty.clone());
+    find.0
+}
+
+fn assigned<'t>(arguments: &'t PathArguments, name: &str) -> Option<&'t Type> {
+    let PathArguments::AngleBracketed(arguments) = arguments else {
+        return None;
+    };
+    arguments.args.iter().find_map(|argument| match argument {
+        GenericArgument::AssocType(assigned) if assigned.ident == name => Some(&assigned.ty),
+        _ => None,
+    })
+}
+
+fn first_type(arguments: &PathArguments) -> Option<&Type> {
+    let PathArguments::AngleBracketed(arguments) = arguments else {
+        return None;
+    };
+    arguments.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    })
+}
+
+/// Errors that can't be stored, by their name.
+fn is_std_error(ty: &Type) -> bool {
+    last_name(ty).is_some_and(|name| name == "Error" || name == "StepError")
+}
+
+fn may_be_error(ty: &Type) -> bool {
+    match last_name(ty) {
+        None => true,
+        Some(name) => name.ends_with("Error") || name == "String" || name == "Box",
+    }
+}
+
+fn last_name(ty: &Type) -> Option<String> {
+    match bare(ty) {
+        Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
+        _ => None,
+    }
+}
+
+fn unstorable_parts(whole: &Type, ok: &Type, sig: &Signature) -> Vec<Unstorable> {
     struct Find {
         found: Vec<Unstorable>,
         /// What a lifetime that is left out, or `'_`, stands for: nothing, when there is not exactly one parameter that borrows.
@@ -130,7 +204,19 @@ fn unstorable_parts(ok: &Type, sig: &Signature) -> Vec<Unstorable> {
     } else {
         UnstorableKind::Elsewhere
     };
-    let found = Vec::new();
+    let mut found = Vec::new();
+    let mut push = |ty: &Type, kind| {
+        let tokens = ty.to_token_stream();
+        found.push(Unstorable { tokens, kind });
+    };
+    if is_unsized(ok) {
+        push(ok, UnstorableKind::Unsized);
+        return found;
+    }
+    if has_associated_type(whole) {
+        push(whole, UnstorableKind::Elsewhere);
+        return found;
+    }
     let mut find = Find { found, elided };
     find.visit_type_mut(&mut ok.clone());
     find.found

@@ -6,7 +6,7 @@ use syn::{FnArg, Pat, PatType, Type, ext::IdentExt};
 
 use super::{
     Edge, MapOver,
-    types::{bare, impl_trait, local, without_self},
+    types::{bare, has_associated_type, impl_trait, local, option_depth, without_self},
 };
 use crate::parse::{FlowArgs, From, StepFn};
 
@@ -39,6 +39,8 @@ pub(crate) enum Binding {
 pub(crate) enum Mistake {
     ImplTrait(TokenStream),
     MutableReference(TokenStream),
+    /// `&dyn Trait`, whose value could be of any type.
+    TraitObject(TokenStream),
     /// A lifetime of its own on a reference.
     Lifetime(TokenStream),
     MalformedFrom(TokenStream),
@@ -49,6 +51,8 @@ pub(crate) enum Mistake {
     ItemOfSingleStep,
     WholeListOfMapStep,
     NoState,
+    /// An output that is an `Option` itself, of a step that may be skipped.
+    SkippableOption(usize),
     /// Reported elsewhere, or by rustc.
     Elsewhere,
 }
@@ -60,6 +64,8 @@ pub(super) struct Scope<'m> {
     /// The names of all steps, by index; also of those that can't be read.
     pub(super) names: &'m [String],
     pub(super) has_output: &'m [bool],
+    /// Of a step that may be skipped: how many `Option`s its output is, if it is one.
+    pub(super) skippable_options: &'m [Option<usize>],
     pub(super) unreadable: &'m [String],
     pub(super) edges: &'m [Edge],
     pub(super) has_unreadable_edges: bool,
@@ -99,7 +105,7 @@ impl Scope<'_> {
             .map_or_else(String::new, |name| self.key(name, from));
         let binding = match mistake(written, from) {
             Some(mistake) => Binding::Poisoned(mistake),
-            None => self.binding(&key),
+            None => self.of_option(&ty, self.binding(&key)),
         };
         Param {
             ty,
@@ -119,6 +125,18 @@ impl Scope<'_> {
                 rest.to_owned()
             }
             _ => name,
+        }
+    }
+
+    /// Absence is an `Option` of its own.
+    fn of_option(&self, ty: &Type, binding: Binding) -> Binding {
+        match binding {
+            Binding::Dependency(step)
+                if self.skippable_options[step].is_some_and(|depth| option_depth(ty) <= depth) =>
+            {
+                Binding::Poisoned(Mistake::SkippableOption(step))
+            }
+            binding => binding,
         }
     }
 
@@ -152,6 +170,9 @@ impl Scope<'_> {
             return Binding::Poisoned(mistake);
         };
         let mistake = match (&binding, self.map) {
+            (Binding::Item, None) if self.edges.iter().any(|edge| edge.at == "item") => {
+                Mistake::Elsewhere
+            }
             (Binding::Item, None) => Mistake::ItemOfSingleStep,
             (Binding::Item, Some(MapOver::Nothing)) => Mistake::Elsewhere,
             (Binding::Dependency(_), Some(_)) => Mistake::WholeListOfMapStep,
@@ -180,6 +201,9 @@ fn mistake(written: &PatType, from: &From) -> Option<Mistake> {
         if reference.mutability.is_some() {
             return Some(Mistake::MutableReference(reference.to_token_stream()));
         }
+        if let Type::TraitObject(_) = bare(&reference.elem) {
+            return Some(Mistake::TraitObject(reference.to_token_stream()));
+        }
         if let Some(lifetime) = reference
             .lifetime
             .as_ref()
@@ -187,6 +211,9 @@ fn mistake(written: &PatType, from: &From) -> Option<Mistake> {
         {
             return Some(Mistake::Lifetime(lifetime.to_token_stream()));
         }
+    }
+    if has_associated_type(&written.ty) {
+        return Some(Mistake::Elsewhere);
     }
     match (from, &*written.pat) {
         (From::Malformed(attr), _) => Some(Mistake::MalformedFrom(attr.to_token_stream())),

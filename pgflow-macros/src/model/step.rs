@@ -4,7 +4,7 @@ use pgflow_definition::{SkipMode, skip::SkipRule};
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, FnArg, Safety, ext::IdentExt};
 
-use super::{Binding, Edge, MapOver, Output, OutputMistake, Param};
+use super::{Binding, Edge, MapOver, Output, OutputMistake, Param, types};
 use crate::{
     names,
     parse::{StepArgs, StepFn},
@@ -65,13 +65,6 @@ impl<'s> Step<'s> {
             .filter(|attr| attr.path().is_ident("doc"))
     }
 
-    /// Attributes that would make the function disappear.
-    pub(crate) fn cfgs(&self) -> impl Iterator<Item = &'s Attribute> {
-        let is_cfg =
-            |attr: &&Attribute| attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr");
-        self.source.attrs.iter().filter(is_cfg)
-    }
-
     /// Whether generated code can call the function with its parameters in order.
     pub(crate) fn is_callable(&self) -> bool {
         let sig = &self.source.sig;
@@ -80,10 +73,13 @@ impl<'s> Step<'s> {
             && sig.abi.is_none()
             && sig.generics.params.is_empty()
             && self.output.is_ok()
-            && self.cfgs().next().is_none()
+            && self.source.conditions.is_empty()
+            && self.source.param_conditions.is_empty()
             && !sig.inputs.iter().any(|input| match input {
                 FnArg::Receiver(_) => true,
-                FnArg::Typed(param) => super::types::impl_trait(&param.ty).is_some(),
+                FnArg::Typed(param) => {
+                    types::impl_trait(&param.ty).is_some() || types::has_associated_type(&param.ty)
+                }
             })
     }
 

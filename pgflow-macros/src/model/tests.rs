@@ -150,6 +150,8 @@ fn outputs_are_read_from_the_return_type() {
                 Ok(output) => types::show(&output.ok),
                 Err(OutputMistake::Missing) => "missing".to_owned(),
                 Err(OutputMistake::NotAResult(_)) => "not a result".to_owned(),
+                Err(OutputMistake::Future(_, value)) => format!("a future of {}", types::show(value)),
+                Err(OutputMistake::Swapped(_)) => "swapped".to_owned(),
                 Err(OutputMistake::Alias(_)) => "alias".to_owned(),
                 Err(OutputMistake::Unstorable(parts)) => format!("{} unstorable", parts.len()),
             },
@@ -159,6 +161,16 @@ fn outputs_are_read_from_the_return_type() {
     assert_eq!(output(quote!(Result<u8, ParseError>)), "u8");
     assert_eq!(output(quote!(IoResult<()>)), "()");
     assert_eq!(output(quote!(ParseResult)), "alias");
+    for ty in [
+        quote!(impl Future<Output = StepResult<u8>> + Send),
+        quote!(Pin<Box<dyn Future<Output = StepResult<u8>> + Send + 'static>>),
+        quote!(futures::future::BoxFuture<'static, StepResult<u8>>),
+    ] {
+        assert_eq!(output(ty), "a future of StepResult<u8>");
+    }
+    assert_eq!(output(quote!(Result<io::Error, u8>)), "swapped");
+    assert_eq!(output(quote!(Result<ParseError, String>)), "ParseError");
+    assert_eq!(output(quote!(StepResult<[u8]>)), "1 unstorable");
     assert_eq!(output(quote!(Vec<u8>)), "not a result");
     assert_eq!(
         output(quote!(Result<(&str, Vec<&u8>, impl Send), E>)),

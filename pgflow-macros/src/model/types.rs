@@ -2,7 +2,10 @@
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{GenericArgument, PathArguments, Type, TypeImplTrait, parse_quote, visit_mut::VisitMut};
+use syn::{
+    GenericArgument, PathArguments, Type, TypeImplTrait, TypePath, parse_quote,
+    visit_mut::{self, VisitMut},
+};
 
 /// `T` of a type written `Vec<T>`.
 pub(crate) fn vec_element(ty: &Type) -> Option<&Type> {
@@ -26,11 +29,47 @@ pub(crate) fn is_option(ty: &Type) -> bool {
     }
 }
 
+/// How many `Option`s stand around a type, references aside.
+pub(crate) fn option_depth(ty: &Type) -> usize {
+    match bare(ty) {
+        Type::Reference(reference) => option_depth(&reference.elem),
+        ty => argument_of(ty, "Option").map_or(0, |value| 1 + option_depth(value)),
+    }
+}
+
+/// Whether a type is, or holds, one that is written `Self::..`. No inherent `impl` has such types; rustc reports it.
+pub(crate) fn has_associated_type(ty: &Type) -> bool {
+    struct Find(bool);
+    impl VisitMut for Find {
+        fn visit_type_path_mut(&mut self, path: &mut TypePath) {
+            self.0 |= is_associated(path);
+            visit_mut::visit_type_path_mut(self, path);
+        }
+    }
+    let mut find = Find(false);
+    find.visit_type_mut(&mut ty.clone());
+    find.0
+}
+
+fn is_associated(path: &TypePath) -> bool {
+    let segments = &path.path.segments;
+    path.qself.is_none() && segments.len() > 1 && segments[0].ident == "Self"
+}
+
 /// `String` of a type written `String`.
 pub(crate) fn is_string(ty: &Type) -> bool {
     match bare(ty) {
         Type::Path(path) => (path.path.segments.last())
             .is_some_and(|last| last.ident == "String" && last.arguments.is_none()),
+        _ => false,
+    }
+}
+
+/// Whether a type, as it is written, has no size of its own.
+pub(crate) fn is_unsized(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Slice(_) | Type::TraitObject(_) => true,
+        Type::Path(path) => path.path.is_ident("str"),
         _ => false,
     }
 }

@@ -1,24 +1,41 @@
 //! The loop over `key = value, flag, ..` that both attributes share.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::{
-    Token,
+    Token, Type,
     ext::IdentExt,
     parse::{ParseStream, Parser},
 };
 
-use super::{other_words, value};
+use super::{
+    table::{self, Argument},
+    value,
+};
 use crate::{
     errors::Errors,
-    names::{nearest, quoted},
+    model::types::show,
+    names::{is_misspelt, nearest, quoted},
 };
 
 /// Which attribute, and what it takes.
 pub(super) struct Syntax {
     pub(super) attribute: &'static str,
-    pub(super) keys: &'static [&'static str],
+    pub(super) arguments: &'static [Argument],
     /// The other attribute, and what that one takes.
-    pub(super) other: (&'static str, &'static [&'static str]),
+    pub(super) other: (&'static str, &'static [Argument]),
+    /// The argument that a type without a key stands for.
+    pub(super) type_argument: Option<&'static str>,
+}
+
+impl Syntax {
+    fn knows(&self, key: &str) -> bool {
+        self.keys().any(|known| known == key)
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &'static str> + Clone {
+        self.arguments.iter().map(|argument| argument.key)
+    }
 }
 
 /// Reads every argument. After a mistake it goes on at the next comma, so that each one is found.
@@ -35,13 +52,11 @@ pub(super) fn each(
         while !input.is_empty() {
             if let Err(error) = one(input, syntax, errors, &mut keys, &mut read) {
                 errors.push(error);
-                while !input.is_empty() && !input.peek(Token![,]) {
+                while !input.is_empty() && !input.peek(Token![,]) && !begins_argument(input) {
                     input.parse::<TokenTree>()?;
                 }
             }
-            if !input.is_empty() {
-                input.parse::<Token![,]>()?;
-            }
+            input.parse::<Option<Token![,]>>()?;
         }
         Ok(())
     };
@@ -72,6 +87,42 @@ impl Keys {
     }
 }
 
+/// A word where a key is expected.
+struct Word {
+    first: Ident,
+    /// `max_attempts`, also when it is written `max-attempts`.
+    name: String,
+    written: TokenStream,
+}
+
+impl Word {
+    fn parse(input: ParseStream<'_>, attribute: &str) -> syn::Result<Self> {
+        let first = input.call(Ident::parse_any).map_err(|error| {
+            syn::Error::new(
+                error.span(),
+                format!("expected an argument of `{attribute}`"),
+            )
+        })?;
+        let mut name = first.unraw().to_string();
+        let mut written = first.to_token_stream();
+        while input.peek(Token![-]) && input.peek2(Ident::peek_any) {
+            let dash: Token![-] = input.parse()?;
+            let next = input.call(Ident::parse_any)?;
+            name = format!("{name}_{next}");
+            written.extend(quote!(#dash #next));
+        }
+        Ok(Self {
+            first,
+            name,
+            written,
+        })
+    }
+
+    fn is_plain(&self) -> bool {
+        self.first.unraw() == self.name
+    }
+}
+
 fn one(
     input: ParseStream<'_>,
     syntax: &Syntax,
@@ -79,42 +130,26 @@ fn one(
     keys: &mut Keys,
     read: &mut impl FnMut(&Ident, ParseStream<'_>, &mut Errors) -> syn::Result<()>,
 ) -> syn::Result<()> {
-    let Syntax {
-        attribute,
-        keys: known,
-        ..
-    } = *syntax;
-    let key = input.call(Ident::parse_any).map_err(|error| {
-        syn::Error::new(
-            error.span(),
-            format!("expected an argument of `{attribute}`"),
-        )
-    })?;
-    let name = key.unraw().to_string();
-    if !known.contains(&name.as_str()) {
-        let (meant, help) = meant(&name, syntax);
-        let error = syn::Error::new(
-            key.span(),
-            format!("`{attribute}` has no argument `{name}`\n\nhelp: {help}"),
+    if let Some((key, ty)) = lone_type(input, syntax, keys)? {
+        errors.on(
+            &ty,
+            format!(
+                "`{}` takes this type by the name of the argument; write `{key} = {}`",
+                syntax.attribute,
+                show(&ty)
+            ),
         );
-        let Some(meant) = meant else {
-            keys.has_unknown = true;
-            return Err(error);
-        };
-        if keys.find(meant).is_some() {
-            return Err(error);
-        }
-        errors.push(error);
-        // What the word stands for is read all the same, or its absence would be a mistake more; a value of another form is none.
-        let meant = Ident::new(meant, key.span());
-        let mut of_value = Errors::default();
-        if read(&meant, input, &mut of_value).is_err() {
-            value::whole(input)?;
-        }
-        of_value.forget();
-        keys.meant.push(meant);
-        return end(&name, input);
+        let key = Ident::new(key, proc_macro2::Span::call_site());
+        let named = |input: ParseStream<'_>| read(&key, input, errors);
+        let result = named.parse2(quote!(= #ty));
+        keys.meant.push(key);
+        return result;
     }
+    let word = Word::parse(input, syntax.attribute)?;
+    if !word.is_plain() || !syntax.knows(&word.name) {
+        return other(input, syntax, errors, keys, read, &word);
+    }
+    let (key, name) = (word.first.unraw(), word.name);
     if keys.given.contains(&key) {
         return Err(syn::Error::new(
             key.span(),
@@ -123,42 +158,122 @@ fn one(
     }
     keys.given.push(key.clone());
     read(&key, input, errors)?;
-    end(&name, input)
+    end(&name, input, errors)
 }
 
-fn end(name: &str, input: ParseStream<'_>) -> syn::Result<()> {
-    if !input.is_empty() && !input.peek(Token![,]) {
-        return Err(input.error(format!("expected `,` after the value of `{name}`")));
+/// A word that is no argument. What it stands for is read all the same, or its absence would be a mistake more.
+fn other(
+    input: ParseStream<'_>,
+    syntax: &Syntax,
+    errors: &mut Errors,
+    keys: &mut Keys,
+    read: &mut impl FnMut(&Ident, ParseStream<'_>, &mut Errors) -> syn::Result<()>,
+    word: &Word,
+) -> syn::Result<()> {
+    let (meant, help) = meant(&word.name, syntax);
+    let shown = word.written.to_string().replace(' ', "");
+    let error = syn::Error::new_spanned(
+        &word.written,
+        format!(
+            "`{}` has no argument `{}`\n\nhelp: {help}",
+            syntax.attribute,
+            shown.trim_start_matches("r#")
+        ),
+    );
+    let Some(meant) = meant else {
+        keys.has_unknown = true;
+        return Err(error);
+    };
+    if keys.find(meant).is_some() {
+        return Err(error);
     }
-    Ok(())
+    errors.push(error);
+    let meant = Ident::new(meant, word.first.span());
+    // A value of another form is no mistake more.
+    let mut of_value = Errors::default();
+    if read(&meant, input, &mut of_value).is_err() {
+        value::whole(input)?;
+    }
+    of_value.forget();
+    keys.meant.push(meant);
+    end(&word.name, input, errors)
+}
+
+/// The type in `#[flow(Order)]`.
+fn lone_type(
+    input: ParseStream<'_>,
+    syntax: &Syntax,
+    keys: &Keys,
+) -> syn::Result<Option<(&'static str, Type)>> {
+    let Some(key) = syntax.type_argument else {
+        return Ok(None);
+    };
+    let ahead = input.fork();
+    let (Ok(ty), None) = (ahead.parse::<Type>(), keys.find(key)) else {
+        return Ok(None);
+    };
+    let is_alone = ahead.is_empty() || ahead.peek(Token![,]);
+    let is_word = syn::parse2::<Ident>(ty.to_token_stream())
+        .is_ok_and(|word| !word.to_string().starts_with(|c: char| c.is_uppercase()));
+    if !is_alone || is_word {
+        return Ok(None);
+    }
+    Ok(Some((key, input.parse()?)))
+}
+
+fn end(name: &str, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
+    if input.is_empty() || input.peek(Token![,]) {
+        return Ok(());
+    }
+    if begins_argument(input) {
+        let next = input.fork().call(Ident::parse_any)?;
+        errors.at(
+            next.span(),
+            format!("expected `,` between the arguments; write `, {next}`"),
+        );
+        return Ok(());
+    }
+    Err(input.error(format!("expected `,` after the value of `{name}`")))
+}
+
+/// Whether `key =` or a flag stands here.
+pub(super) fn begins_argument(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    ahead.call(Ident::parse_any).is_ok_and(|name| {
+        let is_assigned =
+            ahead.peek(Token![=]) && !ahead.peek(Token![==]) && !ahead.peek(Token![=>]);
+        is_assigned || table::is_flag(&name.unraw().to_string())
+    })
 }
 
 /// Which argument of the attribute a word may stand for, and what to say.
 fn meant(word: &str, syntax: &Syntax) -> (Option<&'static str>, String) {
-    let Syntax {
-        keys: known,
-        other: (other, others),
-        ..
-    } = *syntax;
-    if others.contains(&word) {
+    let (other, others) = syntax.other;
+    let of_other = |key: &str| others.iter().any(|argument| argument.key == key);
+    if syntax.knows(word) {
+        let meant = syntax.keys().find(|key| *key == word);
+        return (meant, format!("write `{word}`"));
+    }
+    if of_other(word) {
         return (None, format!("`{word}` is an argument of `{other}`"));
     }
-    if let Some(meant) = other_words::meant(word) {
-        let remark = other_words::remark(meant);
-        if known.contains(&meant) {
-            return (Some(meant), format!("it is called `{meant}` here{remark}"));
+    // One slip in a longer word is no other word; a short one is one slip away from many.
+    let slip = (syntax.keys()).find(|key| key.len() > 3 && is_misspelt(word, key));
+    if let Some(meant) = slip {
+        return (Some(meant), format!("did you mean `{meant}`?"));
+    }
+    if let Some(argument) = table::meant_by(word) {
+        let Argument { key, remark, .. } = argument;
+        if syntax.knows(key) {
+            return (Some(key), format!("it is called `{key}` here{remark}"));
         }
-        if others.contains(&meant) {
-            let help =
-                format!("it is called `{meant}` here{remark}, and is an argument of `{other}`");
+        if of_other(key) {
+            let help = format!("it is called `{key}` here{remark}, and is an argument of `{other}`");
             return (None, help);
         }
     }
-    match nearest(word, known.iter().copied()) {
+    match nearest(word, syntax.keys()) {
         Some(meant) => (Some(meant), format!("did you mean `{meant}`?")),
-        None => (
-            None,
-            format!("the arguments are: {}", quoted(known.iter().copied())),
-        ),
+        None => (None, format!("the arguments are: {}", quoted(syntax.keys()))),
     }
 }

@@ -5,7 +5,8 @@ use syn::{LitStr, Path, Type, ext::IdentExt, parse::ParseStream};
 
 use super::{
     arguments::{self, Keys, Syntax},
-    list, step_args, type_value, value,
+    duration::duration,
+    list, table, type_value, value,
 };
 use crate::errors::Errors;
 
@@ -29,23 +30,10 @@ pub(crate) struct FlowArgs {
 
 const SYNTAX: Syntax = Syntax {
     attribute: "#[flow]",
-    other: ("#[step]", step_args::KEYS),
-    keys: KEYS,
+    arguments: table::FLOW,
+    other: ("#[step]", table::STEP),
+    type_argument: Some("input"),
 };
-
-pub(super) const KEYS: &[&str] = &[
-    "input",
-    "state",
-    "slug",
-    "with_step_queues",
-    "step_enum",
-    "output",
-    "output_derive",
-    "crate",
-    "max_attempts",
-    "base_delay",
-    "timeout",
-];
 
 impl FlowArgs {
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
@@ -70,11 +58,11 @@ impl FlowArgs {
         match key.unraw().to_string().as_str() {
             "input" => {
                 self.input_equals = Some(value::equals(key, input, "Type")?);
-                self.input = type_value::input(input, errors)?;
+                self.input = type_value::input(key, input, errors)?;
             }
             "state" => {
                 value::equals(key, input, "Type")?;
-                self.state = type_value::state(input, errors)?;
+                self.state = type_value::state(key, input, errors)?;
             }
             "slug" => self.slug = Some(value::slug(key, input, "my_flow_v2")?),
             "with_step_queues" => {
@@ -83,14 +71,14 @@ impl FlowArgs {
             }
             "step_enum" => self.step_enum = Some(value::type_name(key, input, "MyStep")?),
             "output" => self.output = Some(value::type_name(key, input, "MyOutput")?),
-            "output_derive" => self.output_derive = list::paths(key, input, KEYS, errors)?,
+            "output_derive" => self.output_derive = list::paths(key, input, errors)?,
             "crate" => {
                 value::equals(key, input, "::my_crate::pgflow")?;
-                self.krate = Some(input.call(Path::parse_mod_style)?);
+                self.krate = Some(type_value::crate_path(key, input, errors)?);
             }
             "max_attempts" => self.max_attempts = Some(value::attempts(key, input)?),
-            "base_delay" => self.base_delay = Some(value::duration(key, input)?),
-            "timeout" => self.timeout = Some(value::duration(key, input)?),
+            "base_delay" => self.base_delay = Some(duration(key, input)?),
+            "timeout" => self.timeout = Some(duration(key, input)?),
             other => unreachable!("`{other}` is not in the list of keys"),
         }
         Ok(())

@@ -1,233 +1,225 @@
-//! The `impl` block under `#[flow]`.
+//! The items of the `impl` block.
+//!
+//! Signatures are read by syn, and bodies stay as they are, so that a half-written one is rustc's business alone.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Generics, Path, PathSegment, Token, Type, Visibility,
-    parse::{ParseStream, Parser, discouraged::Speculative},
+    Attribute, Path, Signature, Token, Visibility,
+    ext::IdentExt,
+    parse::{ParseStream, discouraged::Speculative},
+    token::{Brace, Bracket},
 };
 
-use super::{StepArgs, StepFn};
-use crate::errors::Errors;
-
-/// An `impl`.
-pub(crate) struct FlowImpl {
-    pub(crate) attrs: Vec<Attribute>,
-    pub(crate) generics: Generics,
-    /// The trait that it implements, and the `for`: no flow does that.
-    pub(crate) of_trait: Option<(Type, Token![for])>,
-    pub(crate) self_ty: Type,
-    pub(crate) items: Vec<Item>,
-}
+use super::{StepFn, step_attr};
 
 pub(crate) enum Item {
     Step(Box<StepFn>),
-    /// Marked `#[step]`, but not a function that can be read.
+    /// Something that can't be read. It is emitted in a block of its own.
     Unreadable {
         name: Option<Ident>,
-        /// Whether it is a function: then rustc reports the syntax error.
-        is_function: bool,
+        kind: UnreadableKind,
         tokens: TokenStream,
     },
-    Other(TokenStream),
+    /// Anything else, unchanged.
+    Other(Other),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnreadableKind {
+    /// Not a function, but marked `#[step]`.
+    NotAFunction,
+    /// rustc reports the syntax error.
+    BadSyntax,
+}
+
+pub(crate) struct Other {
+    pub(crate) kind: OtherKind,
+    pub(crate) tokens: TokenStream,
+}
+
+#[derive(PartialEq, Eq)]
+pub(crate) enum OtherKind {
+    Function(Ident),
+    Const(Ident),
+    Type,
+    /// It may write any items.
+    MacroCall,
+    /// Attributes of the block itself.
+    Attributes,
 }
 
 impl Item {
-    fn is_type(&self) -> bool {
-        let is_type = |tokens: ParseStream<'_>| {
-            tokens.call(Attribute::parse_outer)?;
-            tokens.parse::<Visibility>()?;
-            let is_type = tokens.peek(Token![type]);
-            let _rest: TokenStream = tokens.parse()?;
-            Ok(is_type)
-        };
-        match self {
-            Self::Other(tokens) => is_type.parse2(tokens.clone()).unwrap_or(false),
-            Self::Step(_) | Self::Unreadable { .. } => false,
-        }
-    }
-
-    /// Whether it is the call of a macro, which may write any items.
-    fn is_macro_call(&self) -> bool {
-        let is_call = |tokens: ParseStream<'_>| {
-            tokens.call(Attribute::parse_outer)?;
-            let is_call = tokens.call(Path::parse_mod_style).is_ok() && tokens.peek(Token![!]);
-            let _rest: TokenStream = tokens.parse()?;
-            Ok(is_call)
-        };
-        match self {
-            Self::Other(tokens) => is_call.parse2(tokens.clone()).unwrap_or(false),
-            Self::Step(_) | Self::Unreadable { .. } => false,
-        }
-    }
-
     /// The function's name, for one that is no step.
-    pub(crate) fn plain_function(&self) -> Option<Ident> {
+    pub(crate) fn plain_function(&self) -> Option<&Ident> {
         match self {
-            Self::Other(tokens) => function_name(tokens),
-            Self::Step(_) | Self::Unreadable { .. } => None,
+            Self::Other(Other {
+                kind: OtherKind::Function(name),
+                ..
+            }) => Some(name),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn constant(&self) -> Option<&Ident> {
+        match self {
+            Self::Other(Other {
+                kind: OtherKind::Const(name),
+                ..
+            }) => Some(name),
+            _ => None,
         }
     }
 }
 
-/// Types that are seen to be another crate's by their name.
-const FOREIGN: &[&str] = &[
-    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "str", "u8", "u16",
-    "u32", "u64", "u128", "usize", "Arc", "Box", "HashMap", "Option", "Rc", "Result", "String",
-    "Vec",
-];
-
-const PLACE: &str = "`#[flow]` goes on the `impl` block that holds the steps:
-
-    pub struct MyFlow;
-
-    #[flow(input = MyInput)]
-    impl MyFlow {
-        #[step]
-        async fn first(input: &MyInput) -> StepResult<Output> { .. }
-    }";
-
-impl FlowImpl {
-    pub(crate) fn parse(item: TokenStream) -> syn::Result<Self> {
-        parse_impl.parse2(item)
-    }
-
-    /// Reads the arguments of each `#[step(..)]`.
-    pub(crate) fn read_step_args(&mut self, errors: &mut Errors) {
-        for item in &mut self.items {
-            if let Item::Step(step) = item {
-                step.args = StepArgs::parse(&step.attr, errors);
-                for attr in &step.repeated {
-                    errors.on(attr, "`#[step]` is given twice; write all arguments in one");
-                }
-            }
-        }
-    }
-
-    /// Leaves the trait out, and with it the types that only a trait can have.
-    pub(crate) fn make_inherent(&mut self) {
-        if self.of_trait.take().is_some() {
-            self.items.retain(|item| !item.is_type());
-        }
-    }
-
-    /// Calls of macros where there is no step: one of them was to write the steps.
-    pub(crate) fn macros_for_steps(&self) -> impl Iterator<Item = &Item> {
-        let has_steps = self.of_trait.is_some()
-            || (self.items.iter()).any(|item| !matches!(item, Item::Other(_)));
-        let calls = self.items.iter().filter(|item| item.is_macro_call());
-        calls.filter(move |_| !has_steps)
-    }
-
-    /// The last name of the type, where it can be one of the crate's own.
-    pub(crate) fn own_type(&self) -> Option<&PathSegment> {
-        let Type::Path(path) = &self.self_ty else {
-            return None;
-        };
-        let last = path.path.segments.last()?;
-        let is_foreign = FOREIGN.iter().any(|name| last.ident == name);
-        (path.qself.is_none() && !is_foreign).then_some(last)
-    }
-
-    pub(crate) fn steps(&self) -> impl Iterator<Item = &StepFn> {
-        self.items.iter().filter_map(|item| match item {
-            Item::Step(step) => Some(&**step),
-            Item::Unreadable { .. } | Item::Other(_) => None,
-        })
-    }
-}
-
-fn parse_impl(input: ParseStream<'_>) -> syn::Result<FlowImpl> {
-    let attrs = input.call(Attribute::parse_outer)?;
-    if !input.peek(Token![impl]) {
-        let _rest: TokenStream = input.parse()?;
-        return Err(syn::Error::new(Span::call_site(), PLACE));
-    }
-    input.parse::<Token![impl]>()?;
-    let mut generics = if input.peek(Token![<]) {
-        input.parse()?
-    } else {
-        Generics::default()
-    };
-    let mut self_ty: Type = input.parse()?;
-    let mut of_trait = None;
-    if let Some(token) = input.parse::<Option<Token![for]>>()? {
-        of_trait = Some((self_ty, token));
-        self_ty = input.parse()?;
-    }
-    generics.where_clause = input.parse()?;
-    let body: Group = input.parse()?;
-    let items = items.parse2(body.stream())?;
-    Ok(FlowImpl {
-        attrs,
-        generics,
-        of_trait,
-        self_ty,
-        items,
-    })
-}
-
-fn items(input: ParseStream<'_>) -> syn::Result<Vec<Item>> {
+pub(super) fn all(input: ParseStream<'_>) -> syn::Result<Vec<Item>> {
     let mut items = Vec::new();
     let inner = input.call(Attribute::parse_inner)?;
     if !inner.is_empty() {
-        items.push(Item::Other(quote!(#(#inner)*)));
+        items.push(Item::Other(Other {
+            kind: OtherKind::Attributes,
+            tokens: quote!(#(#inner)*),
+        }));
     }
     while !input.is_empty() {
-        items.push(item(input)?);
+        items.push(one(input)?);
     }
     Ok(items)
 }
 
-fn item(input: ParseStream<'_>) -> syn::Result<Item> {
-    let fork = input.fork();
-    if let Some(step) = StepFn::parse(&fork) {
-        input.advance_to(&fork);
+fn one(input: ParseStream<'_>) -> syn::Result<Item> {
+    let ahead = input.fork();
+    if let Some(step) = StepFn::parse(&ahead) {
+        input.advance_to(&ahead);
         return Ok(Item::Step(Box::new(step)));
     }
     let attrs = input
         .fork()
         .call(Attribute::parse_outer)
         .unwrap_or_default();
-    if !attrs.iter().any(|attr| is_step(attr.path())) {
-        return raw_item(input).map(Item::Other);
-    }
-    let mut attrs = input.call(Attribute::parse_outer)?;
-    attrs.retain(|attr| !is_step(attr.path()));
-    let rest = without_empty_return(raw_item(input)?);
-    Ok(Item::Unreadable {
-        name: function_name(&rest),
-        is_function: fn_token(&rest).is_some(),
-        tokens: quote!(#(#attrs)* #rest),
-    })
-}
-
-pub(super) fn is_step(path: &Path) -> bool {
-    path.segments
-        .last()
-        .is_some_and(|segment| segment.ident == "step")
-}
-
-/// Everything up to the first `;`, or the first `{ .. }` that is not a part of a value.
-fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
-    let mut tokens = TokenStream::new();
-    let mut in_value = false;
-    while !input.is_empty() {
-        let token: TokenTree = input.parse()?;
-        let is_end = match &token {
-            TokenTree::Punct(punct) => {
-                in_value |= punct.as_char() == '=';
-                punct.as_char() == ';'
-            }
-            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !in_value,
-            TokenTree::Ident(_) | TokenTree::Literal(_) => false,
+    let is_step = attrs.iter().any(step_attr::is_step);
+    let ahead = input.fork();
+    if let Ok(kind) = legal(&ahead) {
+        let tokens = up_to(input, &ahead)?;
+        if !is_step {
+            return Ok(Item::Other(Other { kind, tokens }));
+        }
+        let (name, kind) = match kind {
+            OtherKind::Function(name) => (Some(name), UnreadableKind::BadSyntax),
+            _ => (None, UnreadableKind::NotAFunction),
         };
-        token.to_tokens(&mut tokens);
+        let tokens = step_attr::removed(tokens);
+        return Ok(Item::Unreadable { name, kind, tokens });
+    }
+    let tokens = step_attr::removed(without_empty_return(illegal(input)?));
+    let name = function_name(&tokens);
+    let kind = if is_step && fn_token(&tokens).is_none() {
+        UnreadableKind::NotAFunction
+    } else {
+        UnreadableKind::BadSyntax
+    };
+    Ok(Item::Unreadable { name, kind, tokens })
+}
+
+/// Goes to the end of an item of a form that an `impl` can hold.
+fn legal(input: ParseStream<'_>) -> syn::Result<OtherKind> {
+    input.call(Attribute::parse_outer)?;
+    input.parse::<Visibility>()?;
+    if input.peek(Token![default]) && !input.peek2(Token![!]) && !input.peek2(Token![::]) {
+        input.parse::<Token![default]>()?;
+    }
+    let function = input.fork();
+    if let Ok(signature) = function.parse::<Signature>() {
+        input.advance_to(&function);
+        body(input)?;
+        return Ok(OtherKind::Function(signature.ident));
+    }
+    if input.parse::<Option<Token![const]>>()?.is_some() {
+        let name = input.call(Ident::parse_any)?;
+        to_semicolon(input)?;
+        return Ok(OtherKind::Const(name));
+    }
+    if input.parse::<Option<Token![type]>>()?.is_some() {
+        to_semicolon(input)?;
+        return Ok(OtherKind::Type);
+    }
+    input.call(Path::parse_mod_style)?;
+    input.parse::<Token![!]>()?;
+    let is_block = input.peek(Brace);
+    input.parse::<proc_macro2::Group>()?;
+    if !is_block {
+        input.parse::<Token![;]>()?;
+    }
+    Ok(OtherKind::MacroCall)
+}
+
+/// The block of a function, or the `;` that rustc asks to replace by one.
+pub(super) fn body(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    if input.peek(Brace) {
+        let block: proc_macro2::Group = input.parse()?;
+        return Ok(block.to_token_stream());
+    }
+    let semicolon: Token![;] = input.parse()?;
+    Ok(semicolon.to_token_stream())
+}
+
+/// The braces in a value or a type are no end of it: only a `;` outside of all delimiters is.
+fn to_semicolon(input: ParseStream<'_>) -> syn::Result<()> {
+    while !input.peek(Token![;]) {
+        input.parse::<TokenTree>()?;
+    }
+    input.parse::<Token![;]>()?;
+    Ok(())
+}
+
+/// The tokens from one place to another, which becomes the place of `input`.
+fn up_to(input: ParseStream<'_>, end: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    while input.cursor() < end.cursor() {
+        tokens.extend([input.parse::<TokenTree>()?]);
+    }
+    Ok(tokens)
+}
+
+/// Goes on behind something that is no item: where the next one seems to begin.
+fn illegal(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let attrs = input.fork();
+    let mut tokens = match attrs.call(Attribute::parse_outer) {
+        Ok(_) => up_to(input, &attrs)?,
+        Err(_) => TokenStream::new(),
+    };
+    while !input.is_empty() {
+        let is_block = input.peek(Brace);
+        let token: TokenTree = input.parse()?;
+        let is_semicolon = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ';');
+        tokens.extend([token]);
+        let is_end = is_semicolon
+            || (is_block && begins_item(input))
+            || (input.peek(Token![#]) && input.peek2(Bracket));
         if is_end {
             break;
         }
     }
     Ok(tokens)
+}
+
+/// Whether an item can begin here, or the block ends.
+fn begins_item(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    let is_named = |input: ParseStream<'_>| {
+        input.peek(Token![fn])
+            || input.peek(Token![async])
+            || input.peek(Token![const])
+            || input.peek(Token![unsafe])
+            || input.peek(Token![extern])
+            || input.peek(Token![type])
+            || input.peek(Token![#])
+    };
+    let is_visible = |visibility: Visibility| !matches!(visibility, Visibility::Inherited);
+    input.is_empty()
+        || is_named(input)
+        || ahead.parse().is_ok_and(is_visible)
+        || (ahead.call(Path::parse_mod_style).is_ok() && ahead.peek(Token![!]))
 }
 
 /// Writes a return type where none stands between `->` and the body. rustc goes on behind that mistake, so that it has said what is
@@ -243,7 +235,7 @@ fn without_empty_return(item: TokenStream) -> TokenStream {
         }
         _ => false,
     };
-    if !is_arrow || body.delimiter() != Delimiter::Brace {
+    if !is_arrow || body.delimiter() != proc_macro2::Delimiter::Brace {
         return item;
     }
     quote!(#(#tokens)* ! { ::core::unreachable!() })

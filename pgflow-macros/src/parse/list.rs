@@ -1,45 +1,29 @@
 //! The values that are lists.
 
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::{
-    Path, Token,
-    ext::IdentExt,
+    LitStr, Path, Token,
     parse::{ParseStream, Parser},
-    punctuated::Punctuated,
     token::Bracket,
 };
 
-use super::value;
+use super::{arguments::begins_argument, mention::Mention, value};
 use crate::{errors::Errors, model::types::show};
 
-/// `[a, b]`. Names that are written in another way are reported, and then taken as meant.
+/// `[a, b]`. A list that is written in another way is reported, and then taken as meant.
 pub(super) fn step_names(
     key: &Ident,
     input: ParseStream<'_>,
-    keys: &[&str],
     errors: &mut Errors,
-) -> syn::Result<Vec<Ident>> {
-    value::equals(key, input, "[step_a, step_b]")?;
+) -> syn::Result<Vec<Mention>> {
+    const EXAMPLE: &str = "[step_a, step_b]";
+    value::equals(key, input, EXAMPLE)?;
     if !input.peek(Bracket) {
-        let (written, elements) = without_brackets(input, keys)?;
-        let names: Option<Vec<Ident>> = elements.into_iter().map(|name| meant(&name)).collect();
-        return match names {
-            Some(names) if !names.is_empty() => {
-                let list: Vec<String> = names.iter().map(Ident::to_string).collect();
-                errors.on(
-                    written,
-                    format!(
-                        "`{key}` takes a list; write `{key} = [{}]`",
-                        list.join(", ")
-                    ),
-                );
-                Ok(names)
-            }
-            _ => Err(syn::Error::new_spanned(
-                written,
-                format!("`{key}` takes a list of step names, such as `{key} = [step_a, step_b]`"),
-            )),
-        };
+        return unbracketed(key, input, EXAMPLE, errors, Mention::parse, |mention| {
+            mention.function_name().to_string()
+        })
+        .map(|names| names.into_iter().map(Mention::settled).collect());
     }
     let list: Group = input.parse()?;
     if list.stream().is_empty() {
@@ -50,74 +34,16 @@ pub(super) fn step_names(
             ),
         );
     }
-    let names = |list: ParseStream<'_>| {
-        let mut names = Vec::new();
-        while !list.is_empty() {
-            names.push(step_name(list, errors)?);
-            if list.is_empty() {
-                break;
-            }
-            list.parse::<Token![,]>().map_err(|error| {
-                syn::Error::new(error.span(), "expected `,` between the names of steps")
-            })?;
-        }
-        Ok(names)
-    };
-    names.parse2(list.stream())
+    elements(list.stream(), errors, "the names of steps", Mention::parse)
 }
 
-fn step_name(list: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Ident> {
-    let written = value::whole(&list.fork())?;
-    if let Some(name) = meant(&written).filter(|name| *name != written.to_string()) {
-        value::whole(list)?;
-        errors.on(
-            &written,
-            format!(
-                "steps are named by their function: write `{name}` instead of `{}`",
-                show(&written)
-            ),
-        );
-        return Ok(name);
-    }
-    list.call(Ident::parse_any)
-        .map_err(|error| syn::Error::new(error.span(), "expected the name of a step"))
-}
-
-/// The name in `parse`, `"parse"`, `Self::parse` or `parse()`.
-pub(super) fn meant(written: &TokenStream) -> Option<Ident> {
-    let tokens: Vec<TokenTree> = written.clone().into_iter().collect();
-    match &tokens[..] {
-        [TokenTree::Ident(name)] => Some(name.clone()),
-        [TokenTree::Literal(literal)] => {
-            let text = literal.to_string();
-            let mut name = syn::parse_str::<Ident>(text.trim_matches('"')).ok()?;
-            name.set_span(literal.span());
-            Some(name)
-        }
-        [called @ .., TokenTree::Group(_)] if !called.is_empty() => in_path(called),
-        path => in_path(path),
-    }
-}
-
-fn in_path(tokens: &[TokenTree]) -> Option<Ident> {
-    let path: Path = syn::parse2(tokens.iter().cloned().collect()).ok()?;
-    let last = path.segments.last()?;
-    last.arguments.is_none().then(|| last.ident.clone())
-}
-
-/// `[Debug, Clone]`. Paths that are written in another way are reported, and then taken as meant.
+/// `[Debug, Clone]`. A list that is written in another way is reported, and then taken as meant.
 pub(super) fn paths(
     key: &Ident,
     input: ParseStream<'_>,
-    keys: &[&str],
     errors: &mut Errors,
 ) -> syn::Result<Vec<Path>> {
     const EXAMPLE: &str = "[Debug, Clone]";
-    let parse = |list: TokenStream| {
-        let paths = Punctuated::<Path, Token![,]>::parse_terminated_with;
-        let paths = (|list: ParseStream<'_>| paths(list, Path::parse_mod_style)).parse2(list)?;
-        Ok(paths.into_iter().collect())
-    };
     let is_call = input.fork().parse::<Group>().is_ok();
     if is_call {
         let list = input.fork().parse::<Group>()?;
@@ -125,21 +51,87 @@ pub(super) fn paths(
             unreachable!("a group is no `=`")
         };
         errors.push(error);
-        return parse(list.stream()).or_else(|_: syn::Error| Ok(Vec::new()));
+        let mut of_elements = Errors::default();
+        let paths = elements(list.stream(), &mut of_elements, "paths", path);
+        of_elements.forget();
+        return paths.or_else(|_: syn::Error| Ok(Vec::new()));
     }
     value::equals(key, input, EXAMPLE)?;
-    if input.peek(Bracket) {
-        let list: Group = input.parse()?;
-        return parse(list.stream());
+    if !input.peek(Bracket) {
+        return unbracketed(key, input, EXAMPLE, errors, quoted_path, show);
     }
-    let (written, elements) = without_brackets(input, keys)?;
-    let meant = elements.iter().map(|element| {
-        let text = element.to_string();
-        syn::parse_str::<Path>(text.trim_matches('"')).ok()
-    });
-    match meant.collect::<Option<Vec<Path>>>() {
-        Some(paths) if !paths.is_empty() => {
-            let list: Vec<String> = paths.iter().map(show).collect();
+    let list: Group = input.parse()?;
+    elements(list.stream(), errors, "paths", |written| {
+        let path = quoted_path(written.clone())?;
+        if syn::parse2::<LitStr>(written.clone()).is_ok() {
+            return Err(syn::Error::new_spanned(
+                written,
+                format!("`{key}` lists paths; write `{}` without quotes", show(&path)),
+            ));
+        }
+        Ok(path)
+    })
+}
+
+fn path(written: TokenStream) -> syn::Result<Path> {
+    Path::parse_mod_style.parse2(written.clone()).map_err(|_| {
+        syn::Error::new_spanned(
+            written,
+            "expected the path of a derive, such as `Debug` or `serde::Serialize`",
+        )
+    })
+}
+
+fn quoted_path(written: TokenStream) -> syn::Result<Path> {
+    match syn::parse2::<LitStr>(written.clone()) {
+        Ok(text) => text.parse_with(Path::parse_mod_style),
+        Err(_) => path(written),
+    }
+}
+
+/// What stands between commas. A comma that is missing between two names is reported, and then taken as there.
+fn elements<T>(
+    list: TokenStream,
+    errors: &mut Errors,
+    what: &str,
+    read: impl Fn(TokenStream) -> syn::Result<T>,
+) -> syn::Result<Vec<T>> {
+    let names = |list: ParseStream<'_>| {
+        let mut names = Vec::new();
+        while !list.is_empty() {
+            if list.peek(Token![,]) {
+                return Err(list.error(format!("expected one of {what} before this comma")));
+            }
+            let next = list.fork();
+            let are_two = next.parse::<Ident>().is_ok() && next.peek(syn::Ident);
+            if are_two {
+                names.push(read(list.parse::<Ident>()?.to_token_stream())?);
+                errors.push(list.error(format!("expected `,` between {what}")));
+                continue;
+            }
+            names.push(read(value::up_to_comma(list)?)?);
+            list.parse::<Option<Token![,]>>()?;
+        }
+        Ok(names)
+    };
+    names.parse2(list)
+}
+
+/// `a, b` or `(a, b)`.
+fn unbracketed<T>(
+    key: &Ident,
+    input: ParseStream<'_>,
+    example: &str,
+    errors: &mut Errors,
+    read: impl Fn(TokenStream) -> syn::Result<T>,
+    name: impl Fn(&T) -> String,
+) -> syn::Result<Vec<T>> {
+    let (written, elements) = without_brackets(input)?;
+    let constant = elements.iter().any(value::is_constant);
+    let meant: syn::Result<Vec<T>> = elements.into_iter().map(read).collect();
+    match meant {
+        Ok(meant) if !meant.is_empty() && !constant => {
+            let list: Vec<String> = meant.iter().map(name).collect();
             errors.on(
                 written,
                 format!(
@@ -147,20 +139,17 @@ pub(super) fn paths(
                     list.join(", ")
                 ),
             );
-            Ok(paths)
+            Ok(meant)
         }
         _ => Err(syn::Error::new_spanned(
             written,
-            format!("`{key}` takes a list, such as `{key} = {EXAMPLE}`"),
+            format!("`{key}` takes a list that is written out here, such as `{key} = {example}`"),
         )),
     }
 }
 
 /// The elements of `a, b` or `(a, b)`, and all of it as written. It ends where another argument begins.
-fn without_brackets(
-    input: ParseStream<'_>,
-    keys: &[&str],
-) -> syn::Result<(TokenStream, Vec<TokenStream>)> {
+fn without_brackets(input: ParseStream<'_>) -> syn::Result<(TokenStream, Vec<TokenStream>)> {
     let elements = |list: ParseStream<'_>| {
         let mut written = TokenStream::new();
         let mut elements = Vec::new();
@@ -168,7 +157,7 @@ fn without_brackets(
             let element = value::whole(list)?;
             written.extend(element.clone());
             elements.push(element);
-            if list.is_empty() || is_argument(&list.fork(), keys) {
+            if list.is_empty() || is_last(&list.fork()) {
                 return Ok((written, elements));
             }
             written.extend([list.parse::<TokenTree>()?]);
@@ -189,12 +178,6 @@ fn without_brackets(
 }
 
 /// Whether a comma stands here and then nothing, or the next argument.
-fn is_argument(input: ParseStream<'_>, keys: &[&str]) -> bool {
-    if input.parse::<Token![,]>().is_err() || input.is_empty() {
-        return true;
-    }
-    input.call(Ident::parse_any).is_ok_and(|name| {
-        let is_assigned = input.peek(Token![=]) && !input.peek(Token![==]);
-        is_assigned || keys.contains(&name.unraw().to_string().as_str())
-    })
+fn is_last(input: ParseStream<'_>) -> bool {
+    input.parse::<Token![,]>().is_err() || input.is_empty() || begins_argument(input)
 }

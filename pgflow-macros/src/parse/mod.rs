@@ -4,13 +4,24 @@
 //! is passed through.
 
 mod arguments;
+mod duration;
 mod flow_args;
+mod flow_impl;
 mod item;
+#[cfg(test)]
+mod item_tests;
+mod json;
 mod list;
-mod other_words;
+mod mention;
 mod pattern;
+#[cfg(test)]
+mod proposals;
 mod step_args;
+mod step_attr;
 mod step_fn;
+mod table;
+#[cfg(test)]
+mod table_tests;
 #[cfg(test)]
 mod tests;
 mod type_value;
@@ -18,7 +29,10 @@ mod value;
 
 pub(crate) use arguments::Keys;
 pub(crate) use flow_args::FlowArgs;
-pub(crate) use item::{FlowImpl, Item};
+pub(crate) use flow_impl::FlowImpl;
+pub(crate) use item::{Item, UnreadableKind};
+pub(crate) use mention::Mention;
 pub(crate) use pattern::Pattern;
+pub(crate) use step_attr::removed_everywhere;
 pub(crate) use step_args::StepArgs;
 pub(crate) use step_fn::{From, StepFn};

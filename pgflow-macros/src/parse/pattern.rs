@@ -1,12 +1,16 @@
 //! The object literals of `if` and `if_not`: JSON with names as keys, as in JavaScript.
 
-use std::{fmt::Write, iter::Peekable};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{
+    BinOp, Expr, Lit, LitFloat, LitInt, LitStr, Token, braced, bracketed,
+    ext::IdentExt,
+    parse::{ParseStream, Parser},
+    token::{Brace, Bracket},
+};
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree, token_stream};
-use syn::{Lit, LitFloat, LitInt, LitStr, ext::IdentExt, parse::ParseStream, token::Brace};
-
-use super::value;
-use crate::errors::Errors;
+use super::{json::Json, value};
+use crate::{errors::Errors, model::types::show};
 
 /// A condition.
 pub(crate) struct Pattern {
@@ -15,21 +19,19 @@ pub(crate) struct Pattern {
     pub(crate) entries: Vec<Entry>,
 }
 
-/// A key of the object itself, and its value as JSON text.
+/// A key of the object itself, and its value.
 pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) at: Span,
-    value: String,
+    value: Json,
 }
 
 impl Pattern {
-    /// The object as JSON text; `rename` says what a key is called in the database.
-    pub(crate) fn json<'k>(&'k self, rename: impl Fn(&'k str) -> &'k str) -> String {
-        let entries = self
-            .entries
-            .iter()
-            .map(|entry| format!("{}:{}", quote(rename(&entry.key)), entry.value));
-        format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+    /// The object as JSON; `rename` says what a key is called in the database.
+    pub(crate) fn json<'k>(&'k self, rename: impl Fn(&'k str) -> &'k str) -> Json {
+        let entries = self.entries.iter();
+        let renamed = entries.map(|entry| (rename(&entry.key).to_owned(), entry.value.clone()));
+        Json::Object(renamed.collect())
     }
 
     /// A pattern that can't be read is reported and then taken as empty: the step still has a condition.
@@ -43,159 +45,262 @@ impl Pattern {
             argument: argument.clone(),
             entries: Vec::new(),
         };
-        if input.peek(Brace) {
-            let object: Group = input.parse()?;
-            match entries(object.stream()) {
-                Ok(entries) => pattern.entries = entries,
-                Err(error) => errors.push(error),
-            }
-        } else {
-            let written = super::value::whole(input)?;
-            let help = match equality(&written) {
-                Some((key, value)) => {
-                    format!(", not an expression; write `{argument} = {{ {key}: {value} }}`")
-                }
-                None => format!(", such as `{argument} = {{ plan: \"premium\" }}`"),
-            };
-            errors.on(written, format!("`{argument}` takes an object{help}"));
+        if !input.peek(Brace) {
+            let written = value::whole(input)?;
+            let message = not_an_object(&argument.unraw().to_string(), &written);
+            errors.on(written, message);
+            return Ok(pattern);
         }
+        let object;
+        let braces = braced!(object in input);
+        match entries(&object) {
+            Ok(entries) if entries.is_empty() => {
+                let message = empty(&argument.unraw().to_string());
+                errors.at(braces.span.join(), message);
+            }
+            Ok(entries) => pattern.entries = entries,
+            Err(error) => errors.push(error),
+        }
+        // What is left behind a mistake is no mistake more.
+        object.parse::<TokenStream>()?;
         Ok(pattern)
     }
 }
 
-/// The key and the value of `key == value` or `input.key == value`.
-fn equality(written: &TokenStream) -> Option<(Ident, TokenTree)> {
-    let tokens: Vec<TokenTree> = written.clone().into_iter().collect();
-    let [
-        left @ ..,
-        TokenTree::Punct(first),
-        TokenTree::Punct(second),
-        value,
-    ] = &tokens[..]
-    else {
-        return None;
+fn empty(argument: &str) -> String {
+    let effect = if argument == "if" {
+        "holds for every run"
+    } else {
+        "never lets the step run"
     };
-    let key = match left {
-        [TokenTree::Ident(key)] => key,
-        [
-            TokenTree::Ident(input),
-            TokenTree::Punct(dot),
-            TokenTree::Ident(key),
-        ] if input == "input" && dot.as_char() == '.' => key,
-        _ => return None,
+    format!(
+        "`{argument} = {{}}` {effect}: every object contains an empty one; name a key, as in `{argument} = {{ plan: \"premium\" }}`, or \
+         remove `{argument}`"
+    )
+}
+
+const CONTAINMENT: &str = "a condition holds when the JSON contains an object, so it tests for equal values only; compare in a step that returns \
+                           the answer, and test that, as in `{ is_large: true }`";
+
+/// An expression in place of an object.
+fn not_an_object(argument: &str, written: &TokenStream) -> String {
+    if value::is_constant(written) {
+        return format!(
+            "`{argument}` takes an object, and the macro can't see the value of `{}`; write the object itself, as in `{argument} = {{ plan: \
+             \"premium\" }}`",
+            show(written)
+        );
+    }
+    let opposite = if argument == "if" { "if_not" } else { "if" };
+    let proposal = |argument: &str, key: &Expr, value: &dyn ToTokens| {
+        let object = nested(key, &show(&value.to_token_stream()))?;
+        Some(format!(
+            "`{argument}` takes an object, not an expression; write `{argument} = {object}`"
+        ))
     };
-    let is_equality = first.as_char() == '=' && second.as_char() == '=';
-    let is_value = match value {
-        TokenTree::Literal(_) => true,
-        TokenTree::Ident(word) => word == "true" || word == "false",
-        TokenTree::Group(_) | TokenTree::Punct(_) => false,
+    let expr = syn::parse2::<Expr>(written.clone());
+    let help = match &expr {
+        Ok(Expr::Binary(binary)) => match (&binary.op, literal(&binary.right)) {
+            (BinOp::Eq(_), Some(value)) => proposal(argument, &binary.left, &value),
+            (BinOp::Ne(_), Some(value)) => proposal(opposite, &binary.left, &value),
+            (BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_), _) => {
+                Some(format!("`{argument}` takes an object, not an expression: {CONTAINMENT}"))
+            }
+            _ => None,
+        },
+        Ok(Expr::Unary(unary)) if matches!(unary.op, syn::UnOp::Not(_)) => {
+            proposal(opposite, &unary.expr, &quote!(true))
+        }
+        Ok(field @ Expr::Field(_)) => proposal(argument, field, &quote!(true)),
+        _ => None,
     };
-    (is_equality && is_value).then(|| (key.clone(), value.clone()))
+    help.unwrap_or_else(|| {
+        format!("`{argument}` takes an object, such as `{argument} = {{ plan: \"premium\" }}`")
+    })
+}
+
+/// A value that can stand in an object.
+fn literal(expr: &Expr) -> Option<TokenStream> {
+    let tokens = expr.to_token_stream();
+    let is_value = |input: ParseStream<'_>| value_of(input, Span::call_site());
+    is_value.parse2(tokens.clone()).ok().map(|_| tokens)
+}
+
+/// `{ user: { plan: value } }` of `input.user.plan`.
+fn nested(expr: &Expr, value: &str) -> Option<String> {
+    match expr {
+        Expr::Path(path) => {
+            let name = path.path.get_ident()?;
+            (name != "input").then(|| format!("{{ {name}: {value} }}"))
+        }
+        Expr::Field(field) => {
+            let syn::Member::Named(name) = &field.member else {
+                return None;
+            };
+            let object = format!("{{ {name}: {value} }}");
+            match &*field.base {
+                Expr::Path(path) if path.path.is_ident("input") => Some(object),
+                base => nested(base, &object),
+            }
+        }
+        _ => None,
+    }
 }
 
 const VALUE: &str =
     "expected a JSON value: a string, a number, `true`, `false`, `null`, `[..]` or `{ .. }`";
 
-type Tokens = Peekable<token_stream::IntoIter>;
-
-fn entries(object: TokenStream) -> syn::Result<Vec<Entry>> {
-    let mut tokens = object.into_iter().peekable();
+fn entries(object: ParseStream<'_>) -> syn::Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
-    while let Some(token) = tokens.next() {
-        let (key, at) = (key(&token)?, token.span());
+    while !object.is_empty() {
+        let (key, at) = key(object)?;
         if entries.iter().any(|other| other.key == key) {
             return Err(syn::Error::new(
                 at,
                 format!("key `{key}` is given twice; each key is given once; remove one"),
             ));
         }
-        colon(&mut tokens, &key, at)?;
-        let value = value(&mut tokens, at)?;
-        comma(&mut tokens, "the entries of an object")?;
+        colon(object, &key, at)?;
+        let value = value_of(object, at)?;
+        comma(object, "the entries of an object")?;
         entries.push(Entry { key, at, value });
     }
     Ok(entries)
 }
 
-fn elements(array: &Group) -> syn::Result<String> {
-    let mut tokens = array.stream().into_iter().peekable();
-    let mut elements = Vec::new();
-    while tokens.peek().is_some() {
-        elements.push(value(&mut tokens, array.span())?);
-        comma(&mut tokens, "the elements of an array")?;
+fn key(object: ParseStream<'_>) -> syn::Result<(String, Span)> {
+    if object.peek(LitStr) {
+        let literal: LitStr = object.parse()?;
+        return Ok((string(&literal)?, literal.span()));
     }
-    Ok(format!("[{}]", elements.join(",")))
+    let key = object
+        .call(Ident::parse_any)
+        .map_err(|error| syn::Error::new(error.span(), "a key is a name or a string"))?;
+    Ok((key.unraw().to_string(), key.span()))
+}
+
+fn colon(object: ParseStream<'_>, key: &str, after: Span) -> syn::Result<()> {
+    if object.peek(Token![:]) && !object.peek(Token![::]) {
+        object.parse::<Token![:]>()?;
+        return Ok(());
+    }
+    let at = if object.is_empty() { after } else { object.span() };
+    let is_equality = object.peek(Token![=]) && !object.peek(Token![=>]);
+    let message = if object.peek(Token![<]) || object.peek(Token![>]) {
+        format!("`{key}` can't be compared: {CONTAINMENT}")
+    } else if object.peek(Token![!=]) {
+        format!(
+            "`{key}` can't be compared: what must not be goes into the other condition, as in `if_not = {{ {key}: .. }}`"
+        )
+    } else if object.peek(Token![.]) {
+        format!("what is in `{key}` is an object too; write `{key}: {{ .. }}`")
+    } else if is_equality {
+        let rest: TokenStream = object.parse()?;
+        let value = show(&rest);
+        let value = value.trim_start_matches(['=', ' ']).split(',').next();
+        let value = value.unwrap_or("..");
+        format!("expected `:` after the key `{key}`; write `{key}: {value}`")
+    } else {
+        format!("expected `:` after the key `{key}`")
+    };
+    Err(syn::Error::new(at, message))
+}
+
+/// A comma or the end.
+fn comma(input: ParseStream<'_>, between: &str) -> syn::Result<()> {
+    if input.is_empty() || input.parse::<Option<Token![,]>>()?.is_some() {
+        return Ok(());
+    }
+    Err(syn::Error::new(
+        input.span(),
+        format!("expected `,` between {between}"),
+    ))
 }
 
 /// `after` is where an absent value is reported.
-fn value(tokens: &mut Tokens, after: Span) -> syn::Result<String> {
-    let Some(token) = tokens.next() else {
+fn value_of(input: ParseStream<'_>, after: Span) -> syn::Result<Json> {
+    if input.is_empty() {
         return Err(syn::Error::new(after, VALUE));
-    };
-    match &token {
-        TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-            let object = Pattern {
-                argument: Ident::new("object", group.span()),
-                entries: entries(group.stream())?,
-            };
-            return Ok(object.json(|key| key));
-        }
-        TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
-            return elements(group);
-        }
-        TokenTree::Ident(ident) => {
-            let word = ident.to_string();
-            if matches!(word.as_str(), "true" | "false" | "null") {
-                return Ok(word);
-            }
-            if ends_value(tokens.peek()) {
-                return Err(syn::Error::new(token.span(), bare_word(&word)));
-            }
-        }
-        TokenTree::Punct(punct) if punct.as_char() == '-' => {
-            if let Some(TokenTree::Literal(literal)) = tokens.next() {
-                return number(&Lit::new(literal), "-");
-            }
-        }
-        TokenTree::Literal(literal) => {
-            return match Lit::new(literal.clone()) {
-                Lit::Str(literal) => Ok(quote(&string(&literal)?)),
-                Lit::Char(character) => Err(syn::Error::new(
-                    literal.span(),
-                    format!(
-                        "a string stands in double quotes; write `\"{}\"`",
-                        character.value()
-                    ),
-                )),
-                other => number(&other, ""),
-            };
-        }
-        TokenTree::Group(_) | TokenTree::Punct(_) => {}
     }
-    Err(syn::Error::new(token.span(), VALUE))
-}
-
-/// Whether nothing more stands there of a value.
-fn ends_value(next: Option<&TokenTree>) -> bool {
-    match next {
-        None => true,
-        Some(TokenTree::Punct(punct)) => punct.as_char() == ',',
-        Some(_) => false,
+    if input.peek(Brace) {
+        let object;
+        braced!(object in input);
+        let entries = entries(&object)?.into_iter();
+        return Ok(Json::Object(
+            entries.map(|entry| (entry.key, entry.value)).collect(),
+        ));
+    }
+    if input.peek(Bracket) {
+        let list;
+        let brackets = bracketed!(list in input);
+        let mut elements = Vec::new();
+        while !list.is_empty() {
+            elements.push(value_of(&list, brackets.span.join())?);
+            comma(&list, "the elements of an array")?;
+        }
+        return Ok(Json::Array(elements));
+    }
+    let ahead = input.fork();
+    if let Ok(word) = ahead.call(Ident::parse_any) {
+        return self::word(input, &word);
+    }
+    let at = input.span();
+    if input.peek(Token![-]) {
+        input.parse::<Token![-]>()?;
+        let literal: Lit = input.parse().map_err(|_| syn::Error::new(at, VALUE))?;
+        return number(&literal, "-");
+    }
+    match input.parse::<Lit>() {
+        Ok(Lit::Str(literal)) => Ok(Json::Text(string(&literal)?)),
+        Ok(Lit::Char(character)) => Err(syn::Error::new(
+            character.span(),
+            format!(
+                "a string stands in double quotes; write `\"{}\"`",
+                character.value()
+            ),
+        )),
+        Ok(literal) => number(&literal, ""),
+        Err(_) => Err(syn::Error::new(at, VALUE)),
     }
 }
 
-fn bare_word(word: &str) -> String {
-    let meant = match word.to_lowercase().as_str() {
-        "true" => "true".to_owned(),
-        "false" => "false".to_owned(),
-        "null" | "none" => "null".to_owned(),
-        _ => format!("\"{word}\""),
+/// `true`, `false`, `null`, or something that is no value.
+fn word(input: ParseStream<'_>, word: &Ident) -> syn::Result<Json> {
+    let known = match word.to_string().as_str() {
+        "true" => Some(Json::Bool(true)),
+        "false" => Some(Json::Bool(false)),
+        "null" => Some(Json::Null),
+        _ => None,
     };
-    format!("`{word}` is no JSON value; write `{meant}`")
+    if let Some(known) = known {
+        input.call(Ident::parse_any)?;
+        return Ok(known);
+    }
+    let written = value::up_to_comma(input)?;
+    let is_alone = syn::parse2::<Ident>(written.clone()).is_ok();
+    let message = match word.to_string().to_lowercase().as_str() {
+        known @ ("true" | "false" | "null") if is_alone => {
+            format!("`{word}` is no JSON value; write `{known}`")
+        }
+        "none" if is_alone => format!("`{word}` is no JSON value; write `null`"),
+        _ if value::is_constant(&written) => format!(
+            "a condition holds JSON values, and the macro can't see the value of `{}`; write the value itself, as in `\"premium\"`",
+            show(&written)
+        ),
+        _ if is_alone => format!("`{word}` is no JSON value; write `\"{word}\"`"),
+        _ => VALUE.to_owned(),
+    };
+    Err(syn::Error::new(word.span(), message))
 }
 
 fn string(literal: &LitStr) -> syn::Result<String> {
     let string = literal.value();
+    if !literal.suffix().is_empty() {
+        return Err(syn::Error::new(
+            literal.span(),
+            format!("a string has no suffix; write `{string:?}`"),
+        ));
+    }
     if string.contains('\0') {
         return Err(syn::Error::new(
             literal.span(),
@@ -205,35 +310,27 @@ fn string(literal: &LitStr) -> syn::Result<String> {
     Ok(string)
 }
 
-/// A JSON string.
-fn quote(string: &str) -> String {
-    let mut text = String::from('"');
-    for character in string.chars() {
-        match character {
-            '"' | '\\' => text.extend(['\\', character]),
-            // Writing to a string does not fail.
-            control if u32::from(control) < 0x20 => {
-                let _ = write!(text, "\\u{:04x}", u32::from(control));
-            }
-            other => text.push(other),
-        }
-    }
-    text.push('"');
-    text
-}
-
-fn number(literal: &Lit, sign: &str) -> syn::Result<String> {
+fn number(literal: &Lit, sign: &str) -> syn::Result<Json> {
     let number = match literal {
         Lit::Int(int) if int.suffix().is_empty() => integer(int, sign),
         Lit::Float(float) if float.suffix().is_empty() => fraction(float, sign),
+        Lit::Int(int) => return Err(suffixed(literal, int.base10_digits())),
+        Lit::Float(float) => return Err(suffixed(literal, float.base10_digits())),
         other => return Err(syn::Error::new(other.span(), VALUE)),
     };
-    number.ok_or_else(|| {
+    number.map(Json::Number).ok_or_else(|| {
         syn::Error::new(
             literal.span(),
             "this number can't be kept exactly; use an integer of at most 64 bits, a smaller fraction, or a string on both sides",
         )
     })
+}
+
+fn suffixed(literal: &Lit, digits: &str) -> syn::Error {
+    syn::Error::new(
+        literal.span(),
+        format!("a number of JSON has no suffix; write `{digits}`"),
+    )
 }
 
 fn integer(literal: &LitInt, sign: &str) -> Option<String> {
@@ -248,42 +345,4 @@ fn fraction(literal: &LitFloat, sign: &str) -> Option<String> {
     let number: f64 = literal.base10_parse().ok()?;
     // `Debug` always writes a fraction or an exponent, and both are JSON.
     (number < EXACT).then(|| format!("{sign}{number:?}"))
-}
-
-fn key(token: &TokenTree) -> syn::Result<String> {
-    match token {
-        TokenTree::Ident(ident) => return Ok(ident.unraw().to_string()),
-        TokenTree::Literal(literal) => {
-            if let Lit::Str(literal) = Lit::new(literal.clone()) {
-                return string(&literal);
-            }
-        }
-        TokenTree::Group(_) | TokenTree::Punct(_) => {}
-    }
-    Err(syn::Error::new(token.span(), "a key is a name or a string"))
-}
-
-fn colon(tokens: &mut Tokens, key: &str, after: Span) -> syn::Result<()> {
-    match tokens.peek() {
-        Some(TokenTree::Punct(punct)) if punct.as_char() == ':' => {
-            tokens.next();
-            Ok(())
-        }
-        other => Err(syn::Error::new(
-            other.map_or(after, TokenTree::span),
-            format!("expected `:` after the key `{key}`"),
-        )),
-    }
-}
-
-/// A comma or the end.
-fn comma(tokens: &mut Tokens, between: &str) -> syn::Result<()> {
-    match tokens.next() {
-        None => Ok(()),
-        Some(TokenTree::Punct(punct)) if punct.as_char() == ',' => Ok(()),
-        Some(other) => Err(syn::Error::new(
-            other.span(),
-            format!("expected `,` between {between}"),
-        )),
-    }
 }

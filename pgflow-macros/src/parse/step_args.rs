@@ -1,27 +1,27 @@
 //! The arguments of `#[step(..)]`.
 
 use pgflow_definition::SkipMode;
-use proc_macro2::{Ident, TokenTree};
+use proc_macro2::{Ident, TokenStream};
 use syn::{
-    Attribute, LitStr, Meta,
-    ext::IdentExt,
-    parse::{ParseStream, Parser},
+    Attribute, Expr, LitStr, Meta, ext::IdentExt, parse::ParseStream,
 };
 
 use super::{
     arguments::{self, Keys, Syntax},
-    flow_args, list,
+    duration::duration,
+    list,
+    mention::Mention,
     pattern::Pattern,
-    value,
+    table, value,
 };
 use crate::errors::Errors;
 
 #[derive(Default)]
 pub(crate) struct StepArgs {
     pub(crate) slug: Option<LitStr>,
-    pub(crate) depends_on: Option<Vec<Ident>>,
+    pub(crate) depends_on: Option<Vec<Mention>>,
     /// A step, or the word `input`.
-    pub(crate) map: Option<Ident>,
+    pub(crate) map: Option<Mention>,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) base_delay: Option<u32>,
     pub(crate) timeout: Option<u32>,
@@ -35,23 +35,10 @@ pub(crate) struct StepArgs {
 
 const SYNTAX: Syntax = Syntax {
     attribute: "#[step]",
-    other: ("#[flow(..)]", flow_args::KEYS),
-    keys: KEYS,
+    arguments: table::STEP,
+    other: ("#[flow(..)]", table::FLOW),
+    type_argument: None,
 };
-
-pub(super) const KEYS: &[&str] = &[
-    "slug",
-    "depends_on",
-    "map",
-    "max_attempts",
-    "base_delay",
-    "timeout",
-    "start_delay",
-    "if",
-    "if_not",
-    "when_unmet",
-    "when_exhausted",
-];
 
 impl StepArgs {
     pub(super) fn parse(attr: &Attribute, errors: &mut Errors) -> Self {
@@ -85,12 +72,12 @@ impl StepArgs {
     ) -> syn::Result<()> {
         match key.unraw().to_string().as_str() {
             "slug" => self.slug = Some(value::slug(key, input, "fetch_v1")?),
-            "depends_on" => self.depends_on = Some(list::step_names(key, input, KEYS, errors)?),
+            "depends_on" => self.depends_on = Some(list::step_names(key, input, errors)?),
             "map" => self.map = Some(map_source(key, input)?),
             "max_attempts" => self.max_attempts = Some(value::attempts(key, input)?),
-            "base_delay" => self.base_delay = Some(value::duration(key, input)?),
-            "timeout" => self.timeout = Some(value::duration(key, input)?),
-            "start_delay" => self.start_delay = Some(value::duration(key, input)?),
+            "base_delay" => self.base_delay = Some(duration(key, input)?),
+            "timeout" => self.timeout = Some(duration(key, input)?),
+            "start_delay" => self.start_delay = Some(duration(key, input)?),
             "if" => self.required = Some(Pattern::parse(key, input, errors)?),
             "if_not" => self.forbidden = Some(Pattern::parse(key, input, errors)?),
             "when_unmet" => self.when_unmet = Some(value::mode(key, input, errors)?),
@@ -101,19 +88,23 @@ impl StepArgs {
     }
 }
 
-fn map_source(key: &Ident, input: ParseStream<'_>) -> syn::Result<Ident> {
+fn map_source(key: &Ident, input: ParseStream<'_>) -> syn::Result<Mention> {
     value::equals(key, input, "step")?;
     let written = value::whole(input)?;
-    if let Ok(name) = Ident::parse_any.parse2(written.clone()) {
-        return Ok(name);
+    let wrong = |message: &str| syn::Error::new_spanned(&written, message);
+    let mention = Mention::parse(written.clone()).map_err(|_| {
+        wrong("`map` takes the name of one step, or `input` for the flow's input")
+    })?;
+    if mention.name == "input" && !mention.is_settled && is_part(&written) {
+        return Err(wrong(
+            "`map = input` maps over the whole input; let a root step return this list, and map over that step",
+        ));
     }
-    let only = match written.clone().into_iter().next() {
-        Some(TokenTree::Group(group)) => group.stream(),
-        _ => written.clone(),
-    };
-    let message = match list::meant(&only) {
-        Some(name) => format!("`map` takes the name of one step: write `map = {name}`"),
-        None => "`map` takes the name of one step, or `input` for the flow's input".to_owned(),
-    };
-    Err(syn::Error::new_spanned(written, message))
+    Ok(mention)
+}
+
+/// Whether something is taken out of a value.
+fn is_part(written: &TokenStream) -> bool {
+    let expr = syn::parse2::<Expr>(written.clone());
+    expr.is_ok_and(|expr| matches!(expr, Expr::Field(_) | Expr::MethodCall(_) | Expr::Index(_)))
 }

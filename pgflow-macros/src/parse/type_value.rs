@@ -1,10 +1,21 @@
 //! Types as values of arguments.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
-use syn::{Type, TypeImplTrait, TypeInfer, TypeReference, parse::ParseStream, visit_mut::VisitMut};
+use syn::{
+    LitStr, Path, PathArguments, Token, Type, TypeImplTrait, TypeInfer, TypeReference,
+    parse::{ParseStream, Parser},
+    visit_mut::VisitMut,
+};
 
-use crate::errors::Errors;
+use super::{
+    arguments::begins_argument,
+    value::{up_to_comma, whole, wrong_form},
+};
+use crate::{
+    errors::Errors,
+    model::types::{bare, is_unsized, owned, show},
+};
 
 const BORROWED_INPUT: &str = "`input` can't be borrowed: it is stored as JSON when a run starts; a type that owns its data was \
                               expected; write for example `String` for `&str`, or `Vec<T>` for `&[T]`";
@@ -12,13 +23,21 @@ const BORROWED_STATE: &str = "`state` can't be borrowed for a time: it lives as 
                               `Arc<T>` or `&'static T`";
 
 /// The type of a flow's input. One that can't be an input is reported, and then as good as not read.
-pub(super) fn input(stream: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Option<Type>> {
-    read("input", stream, errors, |_| Some(BORROWED_INPUT))
+pub(super) fn input(
+    key: &Ident,
+    stream: ParseStream<'_>,
+    errors: &mut Errors,
+) -> syn::Result<Option<Type>> {
+    read(key, stream, errors, |_| Some(BORROWED_INPUT))
 }
 
 /// The type of a flow's state, in the same way.
-pub(super) fn state(stream: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Option<Type>> {
-    read("state", stream, errors, |reference| {
+pub(super) fn state(
+    key: &Ident,
+    stream: ParseStream<'_>,
+    errors: &mut Errors,
+) -> syn::Result<Option<Type>> {
+    read(key, stream, errors, |reference| {
         let lifetime = reference.lifetime.as_ref();
         let is_short = lifetime.is_none_or(|lifetime| lifetime.ident == "_");
         is_short.then_some(BORROWED_STATE)
@@ -26,14 +45,25 @@ pub(super) fn state(stream: ParseStream<'_>, errors: &mut Errors) -> syn::Result
 }
 
 fn read(
-    key: &str,
+    key: &Ident,
     stream: ParseStream<'_>,
     errors: &mut Errors,
     refuse: impl Fn(&TypeReference) -> Option<&'static str>,
 ) -> syn::Result<Option<Type>> {
-    let mut ty: Type = stream.parse()?;
+    let mut ty = written(key, stream, errors)?;
+    if is_unsized(&ty) {
+        errors.on(
+            &ty,
+            format!(
+                "`{key}` needs a type of a known size; write `{key} = {}`",
+                sized(&ty)
+            ),
+        );
+        return Ok(None);
+    }
+    let name = key.to_string();
     let mut find = Find {
-        key,
+        key: &name,
         refuse,
         found: Vec::new(),
     };
@@ -45,6 +75,82 @@ fn read(
         errors.on(tokens, message);
     }
     Ok(None)
+}
+
+/// The type that stands there. One in quotes, or with a value behind it, is reported and then taken as meant.
+fn written(key: &Ident, stream: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Type> {
+    let proposal = if key == "input" { "MyInput" } else { "MyState" };
+    let Ok(ty) = stream.fork().parse::<Type>() else {
+        let written = whole(stream)?;
+        if let Ok(text) = syn::parse2::<LitStr>(written.clone()) {
+            if let Ok(ty) = text.parse::<Type>() {
+                errors.push(wrong_form(key, &written, "a type without quotes", &show(&ty)));
+                return Ok(ty);
+            }
+        }
+        return Err(wrong_form(key, &written, "a type", proposal));
+    };
+    stream.parse::<Type>()?;
+    if let Some(alone) = without_call(&ty) {
+        let all = ty.to_token_stream();
+        errors.push(wrong_form(key, &all, "a type and no value", &show(&alone)));
+        return Ok(alone);
+    }
+    if stream.is_empty() || stream.peek(Token![,]) || begins_argument(stream) {
+        return Ok(ty);
+    }
+    let mut all = ty.to_token_stream();
+    all.extend(up_to_comma(stream)?);
+    errors.push(wrong_form(key, &all, "a type and no more", &show(&ty)));
+    Ok(ty)
+}
+
+/// `App` of `App::new()`, which can be read as a type too.
+fn without_call(ty: &Type) -> Option<Type> {
+    let Type::Path(path) = bare(ty) else {
+        return None;
+    };
+    let last = path.path.segments.last()?;
+    let is_call = matches!(last.arguments, PathArguments::Parenthesized(_));
+    let is_function = last.ident.to_string().starts_with(char::is_lowercase);
+    if !is_call || path.qself.is_some() {
+        return None;
+    }
+    let mut path = path.clone();
+    if is_function && path.path.segments.len() > 1 {
+        path.path.segments.pop();
+        path.path.segments.pop_punct();
+    } else if let Some(last) = path.path.segments.last_mut() {
+        last.arguments = PathArguments::None;
+    }
+    Some(Type::Path(path))
+}
+
+/// A type that holds what this one would.
+fn sized(ty: &Type) -> String {
+    match bare(ty) {
+        Type::TraitObject(object) => format!("Box<{}>", show(object)),
+        ty => show(&owned(&syn::parse_quote!(&#ty))),
+    }
+}
+
+/// The path of `crate = ..`. One in quotes is reported, and then taken as meant.
+pub(super) fn crate_path(
+    key: &Ident,
+    stream: ParseStream<'_>,
+    errors: &mut Errors,
+) -> syn::Result<Path> {
+    let written = whole(stream)?;
+    if let Ok(path) = Path::parse_mod_style.parse2(written.clone()) {
+        return Ok(path);
+    }
+    let text = syn::parse2::<LitStr>(written.clone());
+    let path = text.and_then(|text| text.parse_with(Path::parse_mod_style));
+    let Ok(path) = path else {
+        return Err(wrong_form(key, &written, "a path", "::my_crate::pgflow"));
+    };
+    errors.push(wrong_form(key, &written, "a path without quotes", &show(&path)));
+    Ok(path)
 }
 
 struct Find<'k, R> {

@@ -2,17 +2,33 @@
 
 use pgflow_definition::{
     SkipMode,
-    duration::parse_duration,
-    options::{MAX_OPTION, NO_TIMEOUT, OptionName, OptionProblem},
+    options::{MAX_OPTION, OptionName, OptionProblem},
 };
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::quote;
-use syn::{Expr, LitInt, LitStr, Token, parse::ParseStream};
+use quote::{ToTokens, quote};
+use syn::{Lit, LitInt, LitStr, Path, Token, parse::ParseStream};
 
+use super::arguments::begins_argument;
 use crate::{errors::Errors, model::types::show, names::nearest};
 
 /// The `=` after a key; `example` is what could follow.
 pub(super) fn equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Result<Span> {
+    if input.peek(Token![:]) || input.peek(Token![==]) || input.peek(Token![=>]) {
+        let sign: TokenTree = input.parse()?;
+        let value = whole(input)?;
+        let shown = show(&value);
+        let shown = shown.trim_start_matches(['=', '>', ' ']);
+        let is_unquoted = example.starts_with('"') && !shown.starts_with('"');
+        let shown = if shown.is_empty() || is_unquoted {
+            example
+        } else {
+            shown
+        };
+        return Err(syn::Error::new_spanned(
+            quote!(#key #sign #value),
+            format!("`{key}` takes its value after a `=`; write `{key} = {shown}`"),
+        ));
+    }
     let Some(equals) = input.parse::<Option<Token![=]>>()? else {
         return Err(without_equals(key, input, example));
     };
@@ -38,6 +54,7 @@ fn without_equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Er
         _ if value.is_empty() => example.to_owned(),
         Some('[') => format!("[{value}]"),
         Some('{') => format!("{{ {value} }}"),
+        Some('"') if !value.starts_with('"') => example.to_owned(),
         _ => value,
     };
     syn::Error::new_spanned(
@@ -46,8 +63,20 @@ fn without_equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Er
     )
 }
 
-/// All tokens up to the next comma.
+/// All tokens of a value: up to the next comma, or to the next argument where the comma is missing.
 pub(super) fn whole(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    let mut can_end = false;
+    while !input.is_empty() && !input.peek(Token![,]) && !(can_end && begins_argument(input)) {
+        let token: TokenTree = input.parse()?;
+        can_end = !matches!(token, TokenTree::Punct(_));
+        tokens.extend([token]);
+    }
+    Ok(tokens)
+}
+
+/// An element of a list.
+pub(super) fn up_to_comma(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let mut tokens = TokenStream::new();
     while !input.is_empty() && !input.peek(Token![,]) {
         tokens.extend([input.parse::<TokenTree>()?]);
@@ -56,50 +85,119 @@ pub(super) fn whole(input: ParseStream<'_>) -> syn::Result<TokenStream> {
 }
 
 pub(super) fn flag(key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
-    match input.parse::<Option<Token![=]>>()? {
-        None => Ok(()),
-        Some(equals) => Err(syn::Error::new_spanned(
-            quote!(#key #equals),
-            format!("`{key}` is a flag and takes no value; write just `{key}`"),
-        )),
+    if input.is_empty() || input.peek(Token![,]) || begins_argument(input) {
+        return Ok(());
+    }
+    let value = whole(input)?;
+    Err(syn::Error::new_spanned(
+        quote!(#key #value),
+        format!("`{key}` is a flag and takes no value; write just `{key}`"),
+    ))
+}
+
+/// Whether something is computed elsewhere: a macro that is being expanded sees names of values, and not the values.
+pub(super) fn is_constant(written: &TokenStream) -> bool {
+    let is_loud = |name: &Ident| {
+        let name = name.to_string();
+        name.len() > 1 && !name.contains(char::is_lowercase) && name.contains(char::is_alphabetic)
+    };
+    let tokens: Vec<TokenTree> = written.clone().into_iter().collect();
+    match &tokens[..] {
+        [TokenTree::Ident(_), TokenTree::Punct(bang), TokenTree::Group(_)] => bang.as_char() == '!',
+        _ => syn::parse2::<Path>(written.clone())
+            .is_ok_and(|path| (path.segments.last()).is_some_and(|last| is_loud(&last.ident))),
     }
 }
 
-pub(super) fn slug(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Result<LitStr> {
-    equals(key, input, &format!("\"{example}\""))?;
-    input.parse().map_err(|error| {
-        syn::Error::new(
-            error.span(),
-            format!("`{key}` takes a string, such as `{key} = \"{example}\"`"),
+/// A value that is not of the form that the argument takes.
+pub(super) fn wrong_form(
+    key: &Ident,
+    written: &TokenStream,
+    takes: &str,
+    proposal: &str,
+) -> syn::Error {
+    let message = if is_constant(written) {
+        format!(
+            "`{key}` takes {takes}, and the macro can't see the value of `{}`; write the value itself, as in `{key} = {proposal}`",
+            show(written)
         )
-    })
+    } else {
+        format!("`{key}` takes {takes}; write `{key} = {proposal}`")
+    };
+    syn::Error::new_spanned(written, message)
 }
 
+pub(super) fn slug(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Result<LitStr> {
+    let example = format!("\"{example}\"");
+    equals(key, input, &example)?;
+    let written = whole(input)?;
+    if let Ok(text) = syn::parse2::<LitStr>(written.clone()) {
+        return without_suffix(key, text);
+    }
+    let proposal = match syn::parse2::<Ident>(written.clone()) {
+        Ok(name) if !is_constant(&written) => format!("\"{name}\""),
+        _ => example,
+    };
+    Err(wrong_form(key, &written, "a string", &proposal))
+}
+
+pub(super) fn without_suffix(key: &Ident, text: LitStr) -> syn::Result<LitStr> {
+    if text.suffix().is_empty() {
+        return Ok(text);
+    }
+    let proposal = format!("{:?}", text.value());
+    let written = text.to_token_stream();
+    Err(wrong_form(key, &written, "a string", &proposal))
+}
+
+/// The name of a type that will be made.
 pub(super) fn type_name(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Result<Ident> {
+    const BUILT_IN: &[&str] = &[
+        "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "str", "u8",
+        "u16", "u32", "u64", "u128", "usize",
+    ];
     equals(key, input, example)?;
-    input.parse().map_err(|error| {
-        syn::Error::new(
-            error.span(),
-            format!("`{key}` takes a name for the type, such as `{key} = {example}`"),
-        )
-    })
+    let written = whole(input)?;
+    match syn::parse2::<Ident>(written.clone()) {
+        Ok(name) if BUILT_IN.iter().any(|built_in| name == built_in) => {
+            let takes = format!("a name of your choice, and `{name}` is a type of the language");
+            Err(wrong_form(key, &written, &takes, example))
+        }
+        Ok(name) => Ok(name),
+        Err(_) => {
+            let text = syn::parse2::<LitStr>(written.clone());
+            let name = text.and_then(|text| text.parse::<Ident>());
+            let proposal = name.map_or_else(|_| example.to_owned(), |name| name.to_string());
+            Err(wrong_form(key, &written, "a name for the type", &proposal))
+        }
+    }
 }
 
 const ATTEMPTS: &str = "`max_attempts` counts attempts, the first one included; it must be at least 1; write 1 for a single attempt";
 
 pub(super) fn attempts(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> {
     equals(key, input, "3")?;
-    if let Some(minus) = input.parse::<Option<Token![-]>>()? {
-        let number: TokenTree = input.parse()?;
-        return Err(syn::Error::new_spanned(quote!(#minus #number), ATTEMPTS));
+    let written = whole(input)?;
+    let wrong = |proposal: &str| Err(wrong_form(key, &written, "a whole number", proposal));
+    let literal: LitInt = match syn::parse2::<Lit>(written.clone()) {
+        Ok(Lit::Int(number)) => number,
+        Ok(Lit::Float(number)) => {
+            let number = number.base10_digits().split(['.', 'e']).next();
+            return wrong(number.filter(|it| is_count(it)).unwrap_or("3"));
+        }
+        Ok(Lit::Str(text)) => {
+            let number = text.value();
+            return wrong(Some(number.trim()).filter(|it| is_count(it)).unwrap_or("3"));
+        }
+        Ok(_) | Err(_) => return wrong("3"),
+    };
+    if literal.base10_digits().starts_with('-') {
+        return Err(syn::Error::new_spanned(written, ATTEMPTS));
     }
-    let literal: LitInt = input.parse().map_err(|error| {
-        syn::Error::new(
-            error.span(),
-            format!("`{key}` takes a whole number, such as `{key} = 3`"),
-        )
-    })?;
-    let number = literal.base10_parse().unwrap_or(u32::MAX);
+    if !is_integer_suffix(literal.suffix()) {
+        return wrong(literal.base10_digits());
+    }
+    let number = literal.base10_digits().parse().unwrap_or(u32::MAX);
     OptionName::MaxAttempts
         .check(number)
         .map(|()| number)
@@ -114,61 +212,20 @@ pub(super) fn attempts(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> 
         })
 }
 
-/// The key is one of the options that are durations.
-pub(super) fn duration(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> {
-    let option = [
-        OptionName::BaseDelay,
-        OptionName::Timeout,
-        OptionName::StartDelay,
-    ]
-    .into_iter()
-    .find(|option| key == option.as_str())
-    .unwrap_or_else(|| unreachable!("`{key}` is not a duration"));
-    let literal = duration_literal(key, input)?;
-    if option == OptionName::Timeout && literal.value().trim() == "none" {
-        return Ok(NO_TIMEOUT);
-    }
-    let seconds = parse_duration(&literal.value()).map_err(|problem| {
-        syn::Error::new(
-            literal.span(),
-            format!("bad duration for `{key}`: {problem}"),
-        )
-    })?;
-    option.check(seconds).map(|()| seconds).map_err(|problem| {
-        let (bound, limit, fix) = match problem {
-            OptionProblem::TooSmall => ("least", option.minimum(), "raise it"),
-            OptionProblem::TooLarge => ("most", MAX_OPTION, "lower it"),
-        };
-        let plural = if limit == 1 { "" } else { "s" };
-        syn::Error::new(
-            literal.span(),
-            format!("`{key}` must be at {bound} {limit} second{plural}; {fix}, or leave it out"),
-        )
-    })
+fn is_count(text: &str) -> bool {
+    let number: Option<u32> = text.parse().ok();
+    number.is_some_and(|number| OptionName::MaxAttempts.check(number).is_ok())
 }
 
-fn duration_literal(key: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
-    equals(key, input, "\"30s\"")?;
-    if input.peek(LitInt) {
-        let number: LitInt = input.parse()?;
-        let digits = number.base10_digits();
-        return Err(syn::Error::new(
-            number.span(),
-            format!("a duration needs a unit: write `{key} = \"{digits}s\"`"),
-        ));
-    }
-    let expected = format!("`{key}` takes a string with a unit, such as `{key} = \"30s\"`");
-    if input.peek(LitStr) {
-        return input.parse();
-    }
-    // An expression is underlined as a whole, anything else at its first token.
-    match input.fork().parse::<Expr>() {
-        Ok(_) => Err(syn::Error::new_spanned(input.parse::<Expr>()?, expected)),
-        Err(error) => Err(syn::Error::new(error.span(), expected)),
-    }
+/// A suffix that makes an integer of one of Rust's types is a matter of taste; all others would be dropped unread.
+fn is_integer_suffix(suffix: &str) -> bool {
+    let size = suffix.trim_start_matches(['u', 'i']);
+    suffix.is_empty()
+        || (suffix.len() == size.len() + 1
+            && ["8", "16", "32", "64", "128", "size"].contains(&size))
 }
 
-/// A mode. One that is misspelled is reported, and then taken as meant.
+/// A mode. One that is written in another way is reported, and then taken as meant.
 pub(super) fn mode(
     key: &Ident,
     input: ParseStream<'_>,
@@ -177,23 +234,26 @@ pub(super) fn mode(
     const MODES: [SkipMode; 3] = [SkipMode::Fail, SkipMode::Skip, SkipMode::SkipCascade];
     const TAKES: &str = "takes \"fail\", \"skip\" or \"skip-cascade\"";
     equals(key, input, "\"skip\"")?;
-    let literal: LitStr = input
-        .parse()
-        .map_err(|error| syn::Error::new(error.span(), format!("`{key}` {TAKES}")))?;
-    let word = literal.value();
+    let written = whole(input)?;
+    let text = syn::parse2::<LitStr>(written.clone());
+    let is_text = text.as_ref().is_ok_and(|text| text.suffix().is_empty());
+    let word = match text {
+        Ok(text) => text.value(),
+        Err(_) if is_constant(&written) => String::new(),
+        Err(_) => last_word(&written),
+    };
     let named = |word: &str| MODES.into_iter().find(|mode| mode.as_str() == word);
-    if let Some(mode) = named(&word) {
+    if let (Some(mode), true) = (named(&word), is_text) {
         return Ok(mode);
     }
     let meant = nearest(&word, MODES.map(SkipMode::as_str));
-    let help = meant.map_or_else(
-        || format!("it {TAKES}"),
-        |mode| format!("did you mean \"{mode}\"?"),
-    );
-    let error = syn::Error::new(
-        literal.span(),
-        format!("`{key}` has no mode \"{word}\"\n\nhelp: {help}"),
-    );
+    let message = match (is_text, meant) {
+        (true, Some(mode)) => format!("`{key}` has no mode \"{word}\"\n\nhelp: did you mean \"{mode}\"?"),
+        (true, None) => format!("`{key}` has no mode \"{word}\"\n\nhelp: it {TAKES}"),
+        (false, Some(mode)) => format!("`{key}` takes a mode as a string; write `{key} = \"{mode}\"`"),
+        (false, None) => format!("`{key}` {TAKES}"),
+    };
+    let error = syn::Error::new_spanned(written, message);
     match meant.and_then(named) {
         Some(mode) => {
             errors.push(error);
@@ -202,3 +262,12 @@ pub(super) fn mode(
         None => Err(error),
     }
 }
+
+/// `skip-cascade` of `skip-cascade`, `skip_cascade` or `SkipMode::SkipCascade`.
+fn last_word(written: &TokenStream) -> String {
+    use heck::ToKebabCase;
+    let text = written.to_string().replace(' ', "");
+    let last = text.rsplit("::").next().unwrap_or_default();
+    last.to_kebab_case()
+}
+

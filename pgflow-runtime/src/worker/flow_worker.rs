@@ -26,6 +26,7 @@ use crate::{flow::Flow, startup::StartupError};
 /// # }
 /// ```
 // No `F: Flow` here: a bound turns "not a flow" into two errors.
+#[must_use = "a worker does nothing until it is started or run"]
 pub struct FlowWorker<F> {
     builder: Builder,
     flow: PhantomData<fn() -> F>,

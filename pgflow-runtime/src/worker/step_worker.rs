@@ -34,6 +34,7 @@ use crate::{
 /// # }
 /// ```
 // No `F: Flow` here: a bound turns "not a flow" into two errors.
+#[must_use = "a worker does nothing until it is started or run"]
 pub struct StepWorker<F> {
     builder: Builder,
     flow: PhantomData<fn() -> F>,

@@ -37,6 +37,7 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "workers do nothing until they are started or run"]
 pub struct StepWorkers<F> {
     workers: Vec<Builder>,
     settings: Settings,

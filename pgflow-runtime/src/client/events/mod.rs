@@ -86,6 +86,7 @@ impl<F: Flow> IntoFuture for Follow<F> {
 ///
 /// A stream that ends after the end of the run, and after an error. It looks at the run only while somebody waits for its next event; dropping it ends
 /// all that it does.
+#[must_use = "nothing is looked at until the events are awaited"]
 pub struct RunEvents<F: Flow> {
     stream: BoxStream<'static, Result<RunEvent<F::Step>, ClientError>>,
 }

@@ -1,0 +1,80 @@
+//! What is written from the table of arguments: the reference, and what editors show.
+
+use std::{env, fmt::Write, fs, path::Path};
+
+use super::table::{Argument, FLOW, STEP, meant_by};
+
+const OVERWRITE: &str = "PGFLOW_OVERWRITE_SNAPSHOTS";
+
+/// Compares a file with what it should be, or makes it so.
+fn check(path: &str, make: impl FnOnce(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let actual = fs::read_to_string(&path).expect("the file can be read");
+    let expected = make(&actual);
+    if env::var_os(OVERWRITE).is_some() {
+        fs::write(&path, expected).expect("the file can be written");
+        return;
+    }
+    assert!(
+        actual == expected,
+        "{} is not what the table of arguments says; run the test with {OVERWRITE}=1",
+        path.display()
+    );
+}
+
+/// The page with its table of arguments replaced.
+fn with_table(page: &str, arguments: &[Argument]) -> String {
+    const HEAD: &str = "| argument | form and bounds | default |\n|---|---|---|\n";
+    let (before, rest) = page.split_once(HEAD).expect("a table of arguments");
+    let (_, after) = rest.split_once("\n\n").expect("text behind the table");
+    let rows = arguments.iter().map(|argument| {
+        let Argument {
+            key, form, default, ..
+        } = argument;
+        format!("| `{key}` | {form} | {default} |")
+    });
+    let rows: Vec<String> = rows.collect();
+    format!("{before}{HEAD}{}\n\n{after}", rows.join("\n"))
+}
+
+#[test]
+fn the_reference() {
+    check("src/flow.md", |page| with_table(page, FLOW));
+    check("src/step.md", |page| with_table(page, STEP));
+}
+
+#[test]
+fn what_editors_show() {
+    check("../pgflow-runtime/src/flow/__private/arguments.rs", |_| {
+        let mut text = "//! What editors show for the arguments of the attributes: the macro mentions each argument as a path to one of these.\n\
+                        //!\n\
+                        //! Written by a test of `pgflow-macros` from its table of arguments.\n\
+                        #![allow(non_upper_case_globals)]\n"
+            .to_owned();
+        for (name, attribute, arguments) in [("step", "#[step(..)]", STEP), ("flow", "#[flow(..)]", FLOW)] {
+            write!(text, "\n/// The arguments of `{attribute}`.\npub mod {name} {{\n").expect("memory");
+            // A keyword is no name of a constant.
+            for Argument { key, hover, .. } in arguments.iter().filter(|it| !it.hover.is_empty()) {
+                write!(text, "    /// {hover}\n    pub const {key}: () = ();\n").expect("memory");
+            }
+            text.push_str("}\n");
+        }
+        text
+    });
+}
+
+#[test]
+fn each_argument_is_described() {
+    for (position, argument) in STEP.iter().chain(FLOW).enumerate() {
+        let Argument {
+            key,
+            form,
+            default,
+            hover,
+            ..
+        } = argument;
+        assert!(!key.is_empty() && !form.is_empty() && !default.is_empty(), "{position}: {key}");
+        assert_eq!(hover.is_empty(), matches!(*key, "if" | "crate"), "{key}");
+        assert!(meant_by(key).is_none(), "`{key}` is an argument, and so no other word for one");
+    }
+}

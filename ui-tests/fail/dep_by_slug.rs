@@ -1,0 +1,20 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Inspection, Lockfile, Package, Report};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+    #[step(slug = "fetch_v1")]
+    async fn fetch(input: &Lockfile) -> StepResult<Report> { unreachable!() }
+    #[step(depends_on = [fetch_v1])]
+    async fn report(fetch: Report) -> StepResult<Report> { unreachable!() }
+    #[step(depends_on = ["fetch_v1"])]
+    async fn load(fetch: Report) -> StepResult<Report> { unreachable!() }
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Inspection, Lockfile, Package, Report};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+    #[step(depends_on = STEPS)]
+    async fn report() -> StepResult<Report> { unreachable!() }
+}
+
+fn main() {}

@@ -1,0 +1,17 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Inspection, Lockfile, Package, Report};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+    #[step(depends_on = [parse])]
+    #[tokio::main]
+    async fn load(parse: Vec<Package>) -> StepResult<Report> { unreachable!() }
+}
+
+fn main() {}

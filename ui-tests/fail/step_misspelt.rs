@@ -1,0 +1,18 @@
+#![allow(unused)]
+
+use pgflow::prelude::*;
+use pgflow_ui_tests::{Inspection, Lockfile, Package, Report};
+
+pub struct CrateAudit;
+
+#[flow(input = Lockfile)]
+impl CrateAudit {
+    #[step]
+    async fn parse(input: &Lockfile) -> StepResult<Vec<Package>> { unreachable!() }
+    #[stpe(depends_on = [parse])]
+    async fn load(parse: Vec<Package>) -> StepResult<Report> { unreachable!() }
+    #[step(depends_on = [load])]
+    async fn store(load: Report) -> StepResult<Report> { unreachable!() }
+}
+
+fn main() {}
