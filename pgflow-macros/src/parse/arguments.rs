@@ -252,7 +252,7 @@ fn meant(word: &str, syntax: &Syntax) -> (Option<&'static str>, String) {
     let of_other = |key: &str| others.iter().any(|argument| argument.key == key);
     if syntax.knows(word) {
         let meant = syntax.keys().find(|key| *key == word);
-        return (meant, format!("write `{word}`"));
+        return (meant, format!("did you mean `{word}`?"));
     }
     if of_other(word) {
         return (None, format!("`{word}` is an argument of `{other}`"));

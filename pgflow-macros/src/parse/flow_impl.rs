@@ -1,6 +1,6 @@
 //! The `impl` block under `#[flow]`.
 
-use proc_macro2::{Group, Span, TokenStream};
+use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::{
     Attribute, Generics, PathSegment, Token, Type,
@@ -9,6 +9,7 @@ use syn::{
 
 use super::{
     Item, StepArgs, StepFn,
+    delimited::group,
     item::{self, OtherKind},
 };
 use crate::{errors::Errors, model::types::bare};
@@ -119,7 +120,7 @@ fn parse_impl(input: ParseStream<'_>) -> syn::Result<FlowImpl> {
         self_ty = input.parse()?;
     }
     generics.where_clause = input.parse()?;
-    let body: Group = input.parse()?;
+    let body = group(input)?;
     let items = item::all.parse2(body.stream())?;
     let mut qualifiers = default.to_token_stream();
     qualifier.to_tokens(&mut qualifiers);

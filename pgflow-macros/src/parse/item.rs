@@ -11,7 +11,7 @@ use syn::{
     token::{Brace, Bracket},
 };
 
-use super::{StepFn, step_attr};
+use super::{StepFn, delimited::group, step_attr};
 
 pub(crate) enum Item {
     Step(Box<StepFn>),
@@ -146,7 +146,7 @@ fn legal(input: ParseStream<'_>) -> syn::Result<OtherKind> {
     input.call(Path::parse_mod_style)?;
     input.parse::<Token![!]>()?;
     let is_block = input.peek(Brace);
-    input.parse::<proc_macro2::Group>()?;
+    group(input)?;
     if !is_block {
         input.parse::<Token![;]>()?;
     }
@@ -156,8 +156,7 @@ fn legal(input: ParseStream<'_>) -> syn::Result<OtherKind> {
 /// The block of a function, or the `;` that rustc asks to replace by one.
 pub(super) fn body(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     if input.peek(Brace) {
-        let block: proc_macro2::Group = input.parse()?;
-        return Ok(block.to_token_stream());
+        return Ok(group(input)?.to_token_stream());
     }
     let semicolon: Token![;] = input.parse()?;
     Ok(semicolon.to_token_stream())

@@ -1,6 +1,6 @@
 //! The values that are lists.
 
-use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
     LitStr, Path, Token,
@@ -8,7 +8,7 @@ use syn::{
     token::Bracket,
 };
 
-use super::{arguments::begins_argument, mention::Mention, value};
+use super::{arguments::begins_argument, delimited::group, mention::Mention, value};
 use crate::{errors::Errors, model::types::show};
 
 /// `[a, b]`. A list that is written in another way is reported, and then taken as meant.
@@ -25,7 +25,7 @@ pub(super) fn step_names(
         })
         .map(|names| names.into_iter().map(Mention::settled).collect());
     }
-    let list: Group = input.parse()?;
+    let list = group(input)?;
     if list.stream().is_empty() {
         errors.at(
             list.span(),
@@ -44,9 +44,9 @@ pub(super) fn paths(
     errors: &mut Errors,
 ) -> syn::Result<Vec<Path>> {
     const EXAMPLE: &str = "[Debug, Clone]";
-    let is_call = input.fork().parse::<Group>().is_ok();
+    let is_call = group(&input.fork()).is_ok();
     if is_call {
-        let list = input.fork().parse::<Group>()?;
+        let list = group(&input.fork())?;
         let Err(error) = value::equals(key, input, EXAMPLE) else {
             unreachable!("a group is no `=`")
         };
@@ -60,7 +60,7 @@ pub(super) fn paths(
     if !input.peek(Bracket) {
         return unbracketed(key, input, EXAMPLE, errors, quoted_path, show);
     }
-    let list: Group = input.parse()?;
+    let list = group(input)?;
     elements(list.stream(), errors, "paths", |written| {
         let path = quoted_path(written.clone())?;
         if syn::parse2::<LitStr>(written.clone()).is_ok() {
@@ -167,10 +167,10 @@ fn without_brackets(input: ParseStream<'_>) -> syn::Result<(TokenStream, Vec<Tok
         }
     };
     let ahead = input.fork();
-    match ahead.parse::<Group>() {
-        Ok(group) if ahead.is_empty() || ahead.peek(Token![,]) => {
+    match group(&ahead) {
+        Ok(list) if ahead.is_empty() || ahead.peek(Token![,]) => {
             let written = input.parse::<TokenTree>()?;
-            let (_, elements) = elements.parse2(group.stream())?;
+            let (_, elements) = elements.parse2(list.stream())?;
             Ok((written.into(), elements))
         }
         _ => elements(input),

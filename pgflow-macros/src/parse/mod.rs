@@ -4,6 +4,7 @@
 //! is passed through.
 
 mod arguments;
+mod delimited;
 mod duration;
 mod flow_args;
 mod flow_impl;

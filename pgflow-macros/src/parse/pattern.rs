@@ -3,13 +3,13 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    BinOp, Expr, Lit, LitFloat, LitInt, LitStr, Token, braced, bracketed,
+    BinOp, Expr, Lit, LitFloat, LitInt, LitStr, Token,
     ext::IdentExt,
     parse::{ParseStream, Parser},
     token::{Brace, Bracket},
 };
 
-use super::{json::Json, value};
+use super::{delimited::group, json::Json, value};
 use crate::{errors::Errors, model::types::show};
 
 /// A condition.
@@ -51,18 +51,15 @@ impl Pattern {
             errors.on(written, message);
             return Ok(pattern);
         }
-        let object;
-        let braces = braced!(object in input);
-        match entries(&object) {
+        let object = group(input)?;
+        match entries.parse2(object.stream()) {
             Ok(entries) if entries.is_empty() => {
                 let message = empty(&argument.unraw().to_string());
-                errors.at(braces.span.join(), message);
+                errors.at(object.span(), message);
             }
             Ok(entries) => pattern.entries = entries,
             Err(error) => errors.push(error),
         }
-        // What is left behind a mistake is no mistake more.
-        object.parse::<TokenStream>()?;
         Ok(pattern)
     }
 }
@@ -223,22 +220,22 @@ fn value_of(input: ParseStream<'_>, after: Span) -> syn::Result<Json> {
         return Err(syn::Error::new(after, VALUE));
     }
     if input.peek(Brace) {
-        let object;
-        braced!(object in input);
-        let entries = entries(&object)?.into_iter();
+        let entries = entries.parse2(group(input)?.stream())?.into_iter();
         return Ok(Json::Object(
             entries.map(|entry| (entry.key, entry.value)).collect(),
         ));
     }
     if input.peek(Bracket) {
-        let list;
-        let brackets = bracketed!(list in input);
-        let mut elements = Vec::new();
-        while !list.is_empty() {
-            elements.push(value_of(&list, brackets.span.join())?);
-            comma(&list, "the elements of an array")?;
-        }
-        return Ok(Json::Array(elements));
+        let list = group(input)?;
+        let elements = |elements: ParseStream<'_>| {
+            let mut values = Vec::new();
+            while !elements.is_empty() {
+                values.push(value_of(elements, list.span())?);
+                comma(elements, "the elements of an array")?;
+            }
+            Ok(values)
+        };
+        return elements.parse2(list.stream()).map(Json::Array);
     }
     let ahead = input.fork();
     if let Ok(word) = ahead.call(Ident::parse_any) {

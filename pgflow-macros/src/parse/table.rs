@@ -216,14 +216,14 @@ pub(crate) const STEP: &[Argument] = &[
     Argument {
         key: "if",
         other_words: &["when", "condition", "only_if", "run_if", "cond"],
-        form: "an object, `{ plan: \"premium\", size: [1, 2] }`: run only if the subject contains it; not with `map = input`",
+        form: "an object, `{ plan: \"premium\", size: [1, 2] }`: run only where the input, or the outputs of the dependencies, contain it; not with `map = input`",
         default: "none",
         ..ARGUMENT
     },
     Argument {
         key: "if_not",
         other_words: &["unless", "skip_if", "when_not"],
-        form: "an object: run only if the subject does not contain it; not with `map = input`",
+        form: "an object: run only where they don't contain it; not with `map = input`",
         default: "none",
         hover: "`if_not = { .. }`: run only if the input does not contain this.",
         ..ARGUMENT

@@ -4,11 +4,14 @@ use pgflow_definition::{
     SkipMode,
     options::{MAX_OPTION, OptionName, OptionProblem},
 };
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::{Lit, LitInt, LitStr, Path, Token, parse::ParseStream};
+use syn::{
+    Lit, LitInt, LitStr, Path, Token,
+    parse::{ParseStream, discouraged::Speculative},
+};
 
-use super::arguments::begins_argument;
+use super::{arguments::begins_argument, delimited::group};
 use crate::{errors::Errors, model::types::show, names::nearest};
 
 /// The `=` after a key; `example` is what could follow.
@@ -43,12 +46,14 @@ pub(super) fn equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn:
 
 /// Nothing, or a value in delimiters, as other attributes have them.
 fn without_equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Error {
-    let Ok(group) = input.parse::<Group>() else {
+    let ahead = input.fork();
+    let Ok(group) = group(&ahead) else {
         return syn::Error::new(
             key.span(),
             format!("`{key}` needs a value; write `{key} = {example}`"),
         );
     };
+    input.advance_to(&ahead);
     let value = show(&group.stream());
     let value = match example.chars().next() {
         _ if value.is_empty() => example.to_owned(),
