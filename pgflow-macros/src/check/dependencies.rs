@@ -26,7 +26,7 @@ pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
         }
     }
     for edge in &step.edges {
-        if let Some(tokens) = &edge.written {
+        if let (Some(tokens), Some(_)) = (&edge.written, edge.step()) {
             written(step, tokens, &edge.at.to_string(), errors);
         }
         let name = &edge.at;
@@ -39,10 +39,16 @@ pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
                 "`{name}` is a constant here, and a step was expected\n\nhelp: {}",
                 other_steps(flow, index)
             ),
-            Link::Outside => format!(
-                "`{name}` is named as a part of another type, and a step depends on steps of its own flow only\n\nhelp: {}",
-                other_steps(flow, index)
-            ),
+            Link::Outside => {
+                let written = edge.written.clone().unwrap_or_default();
+                let message = format!(
+                    "`{}` is outside of this flow, and a step depends on steps of its own flow only\n\nhelp: {}",
+                    show(&written),
+                    other_steps(flow, index)
+                );
+                errors.on(written, message);
+                continue;
+            }
             Link::Step(_) | Link::Itself(_) | Link::Unreadable => continue,
         };
         errors.at(name.span(), message);

@@ -14,15 +14,6 @@ const GENERIC: &str =
 
 pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     generics(source, errors);
-    if !source.qualifiers.is_empty() {
-        errors.on(
-            &source.qualifiers,
-            format!(
-                "the `impl` of a flow can't be `{0}`; remove the word",
-                source.qualifiers
-            ),
-        );
-    }
     if !flow.args.has("input") {
         errors.at(
             Span::call_site(),

@@ -13,7 +13,6 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
         of_trait,
         self_ty,
         items,
-        ..
     } = source;
     let is_foreign = of_trait.is_none() && source.own_type().is_none();
     let of_trait = of_trait.as_ref().map(|(name, token)| quote!(#name #token));

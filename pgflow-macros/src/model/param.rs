@@ -6,7 +6,7 @@ use syn::{FnArg, Pat, PatType, Type, ext::IdentExt};
 
 use super::{
     Edge, MapOver,
-    types::{bare, has_associated_type, impl_trait, local, option_depth, without_self},
+    types::{bare, has_associated_type, impl_trait, is_borrowed_object, local, option_depth, without_self},
 };
 use crate::parse::{FlowArgs, From, StepFn};
 
@@ -201,7 +201,7 @@ fn mistake(written: &PatType, from: &From) -> Option<Mistake> {
         if reference.mutability.is_some() {
             return Some(Mistake::MutableReference(reference.to_token_stream()));
         }
-        if let Type::TraitObject(_) = bare(&reference.elem) {
+        if is_borrowed_object(&written.ty) {
             return Some(Mistake::TraitObject(reference.to_token_stream()));
         }
         if let Some(lifetime) = reference

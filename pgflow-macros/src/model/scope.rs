@@ -1,7 +1,6 @@
 //! What the names of steps lead to.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::ToTokens;
 use syn::ext::IdentExt;
 
 use super::{Edge, Link, MapOver, Step};
@@ -72,7 +71,7 @@ impl Surroundings {
         let Some(index) = self.resolve(mention, steps) else {
             return Edge {
                 at: mention.name.clone(),
-                written: None,
+                written: (!mention.is_settled).then(|| mention.written.clone()),
                 link: self.elsewhere(mention, step, steps),
             };
         };
@@ -80,13 +79,13 @@ impl Surroundings {
         at.set_span(mention.name.span());
         let is_function = mention.name.unraw() == steps[index].name;
         let written: Option<TokenStream> = if !is_function {
-            Some(mention.written.to_token_stream())
+            Some(mention.written.clone())
         } else if mention.is_settled {
             // Raw or not, as it was written.
             at = mention.name.clone();
             None
         } else {
-            Some(mention.written.to_token_stream())
+            Some(mention.written.clone())
         };
         let link = if steps[index].name == step.name {
             Link::Itself(index)

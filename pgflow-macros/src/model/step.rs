@@ -78,7 +78,9 @@ impl<'s> Step<'s> {
             && !sig.inputs.iter().any(|input| match input {
                 FnArg::Receiver(_) => true,
                 FnArg::Typed(param) => {
-                    types::impl_trait(&param.ty).is_some() || types::has_associated_type(&param.ty)
+                    types::impl_trait(&param.ty).is_some()
+                        || types::is_borrowed_object(&param.ty)
+                        || types::has_associated_type(&param.ty)
                 }
             })
     }

@@ -106,6 +106,14 @@ fn argument_of<'t>(ty: &'t Type, name: &str) -> Option<&'t Type> {
     }
 }
 
+/// Whether a type is written `&dyn Trait`.
+pub(crate) fn is_borrowed_object(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Reference(reference) => matches!(bare(&reference.elem), Type::TraitObject(_)),
+        _ => false,
+    }
+}
+
 /// The first `impl Trait` in a type.
 pub(crate) fn impl_trait(ty: &Type) -> Option<TypeImplTrait> {
     struct Find(Option<TypeImplTrait>);
@@ -177,6 +185,7 @@ pub(crate) fn show(ty: &impl ToTokens) -> String {
         ("( ", "("),
         (" )", ")"),
         (" ;", ";"),
+        ("! (", "!("),
     ] {
         text = text.replace(spaced, tight);
     }

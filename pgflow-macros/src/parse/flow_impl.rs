@@ -1,7 +1,6 @@
 //! The `impl` block under `#[flow]`.
 
 use proc_macro2::{Span, TokenStream};
-use quote::ToTokens;
 use syn::{
     Attribute, Generics, PathSegment, Token, Type,
     parse::{ParseStream, Parser},
@@ -17,8 +16,6 @@ use crate::{errors::Errors, model::types::bare};
 /// An `impl`.
 pub(crate) struct FlowImpl {
     pub(crate) attrs: Vec<Attribute>,
-    /// `default` or `unsafe` before the `impl`, which no flow is.
-    pub(crate) qualifiers: TokenStream,
     pub(crate) generics: Generics,
     /// The trait that it implements, and the `for`: no flow does that.
     pub(crate) of_trait: Option<(Type, Token![for])>,
@@ -101,8 +98,9 @@ impl FlowImpl {
 
 fn parse_impl(input: ParseStream<'_>) -> syn::Result<FlowImpl> {
     let attrs = input.call(Attribute::parse_outer)?;
-    let default: Option<Token![default]> = input.parse()?;
-    let qualifier: Option<Token![unsafe]> = input.parse()?;
+    // rustc has said that such an `impl` is none before it asks a macro.
+    input.parse::<Option<Token![default]>>()?;
+    input.parse::<Option<Token![unsafe]>>()?;
     if !input.peek(Token![impl]) {
         let _rest: TokenStream = input.parse()?;
         return Err(syn::Error::new(Span::call_site(), PLACE));
@@ -122,11 +120,8 @@ fn parse_impl(input: ParseStream<'_>) -> syn::Result<FlowImpl> {
     generics.where_clause = input.parse()?;
     let body = group(input)?;
     let items = item::all.parse2(body.stream())?;
-    let mut qualifiers = default.to_token_stream();
-    qualifier.to_tokens(&mut qualifiers);
     Ok(FlowImpl {
         attrs,
-        qualifiers,
         generics,
         of_trait,
         self_ty,
