@@ -218,9 +218,9 @@ impl DurationProblem {
             Self::UnitOrder { unit } => format!(
                 "the unit `{unit}` comes too late; each unit stands once, the longest first"
             ),
-            Self::TooLong => format!(
-                "it is too long; the most is {MAX_OPTION} seconds, about 68 years"
-            ),
+            Self::TooLong => {
+                format!("it is too long; the most is {MAX_OPTION} seconds, about 68 years")
+            }
         }
     }
 
@@ -230,9 +230,7 @@ impl DurationProblem {
             Self::NoUnit { number } => {
                 format!("write for example \"{number}s\" or \"{number}m\"")
             }
-            Self::Fraction { .. } => {
-                "write for example \"1h30m\" instead of \"1.5h\"".to_owned()
-            }
+            Self::Fraction { .. } => "write for example \"1h30m\" instead of \"1.5h\"".to_owned(),
             Self::TooLong => "write a shorter one".to_owned(),
             _ => "write for example \"30s\", \"5m\" or \"1h30m\"".to_owned(),
         }

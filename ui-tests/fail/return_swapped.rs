@@ -12,8 +12,6 @@ impl CrateAudit {
     #[step]
     async fn load(input: Lockfile) -> Result<std::io::Error, Report> { unreachable!() }
     #[step]
-    async fn fetch(input: Lockfile) -> StepResult<[Report]> { unreachable!() }
-    #[step]
     async fn store(input: Lockfile) -> &'static str { unreachable!() }
 }
 

@@ -1,6 +1,6 @@
 #![deny(unused_must_use)]
 
-use pgflow::{StepWorker, StepWorkers, prelude::*};
+use pgflow::{StepWorker, prelude::*};
 
 pub struct Plain;
 

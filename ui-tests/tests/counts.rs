@@ -72,7 +72,7 @@ const MORE_THAN_ONE: &[(&str, usize)] = &[
     ("param_step_not_dependency", 2),
     ("return_associated", 2),
     ("return_future", 3),
-    ("return_swapped", 3),
+    ("return_swapped", 2),
     ("signature_bad", 4),
     ("skippable_option", 2),
     ("slug_bad_of_a_dependency", 2),

@@ -40,9 +40,7 @@ fn contradiction(step: &Step<'_>, errors: &mut Errors) {
     };
     let is_readable = |pattern: &Pattern| !pattern.entries.is_empty();
     let json = |pattern: &Pattern| pattern.json(|key| key);
-    if is_readable(required)
-        && is_readable(forbidden)
-        && json(required).contains(&json(forbidden))
+    if is_readable(required) && is_readable(forbidden) && json(required).contains(&json(forbidden))
     {
         errors.at(
             forbidden.argument.span(),

@@ -117,7 +117,10 @@ fn mutable(param: &Param) -> String {
         "ctx" => format!("a step only looks at its context; write `ctx: &{ty}`"),
         _ => {
             let value = show(&owned(&syn::parse_quote!(&#reference)));
-            let name = param.name.as_ref().map_or_else(|| "value".to_owned(), ToString::to_string);
+            let name = param
+                .name
+                .as_ref()
+                .map_or_else(|| "value".to_owned(), ToString::to_string);
             format!(
                 "a step's parameters can't be mutable references; take the value itself, as in `mut {name}: {value}`"
             )

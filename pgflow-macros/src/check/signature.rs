@@ -1,8 +1,6 @@
 //! The function of a step.
 
-use syn::{
-    FnArg, GenericArgument, GenericParam, PathArguments, Safety, Signature, Type, TypePath,
-};
+use syn::{FnArg, GenericArgument, GenericParam, PathArguments, Safety, Signature, Type, TypePath};
 
 use crate::{
     errors::Errors,
@@ -139,9 +137,6 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
                     }
                     UnstorableKind::ImplTrait => {
                         "a step's output needs a concrete type: its dependents read it back from JSON; name the type"
-                    }
-                    UnstorableKind::Unsized => {
-                        "a step's output needs a type of a known size, which owns its data; write `String` for `str`, or `Vec<T>` for `[T]`"
                     }
                     UnstorableKind::Elsewhere => continue,
                 };

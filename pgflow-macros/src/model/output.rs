@@ -42,7 +42,6 @@ pub(crate) struct Unstorable {
 pub(crate) enum UnstorableKind {
     Borrowed,
     ImplTrait,
-    Unsized,
     /// Something that no signature can hold; rustc reports that.
     Elsewhere,
 }
@@ -53,7 +52,10 @@ impl Output {
             return Err(OutputMistake::Missing);
         };
         if let Some(value) = future_output(whole) {
-            return Err(OutputMistake::Future(Box::new((**whole).clone()), Box::new(value)));
+            return Err(OutputMistake::Future(
+                Box::new((**whole).clone()),
+                Box::new(value),
+            ));
         }
         let (ok, err) = result_of(whole)?;
         if err.is_some_and(|err| is_std_error(ok) && !may_be_error(err)) {
@@ -204,19 +206,12 @@ fn unstorable_parts(whole: &Type, ok: &Type, sig: &Signature) -> Vec<Unstorable>
     } else {
         UnstorableKind::Elsewhere
     };
-    let mut found = Vec::new();
-    let mut push = |ty: &Type, kind| {
-        let tokens = ty.to_token_stream();
-        found.push(Unstorable { tokens, kind });
-    };
-    if is_unsized(ok) {
-        push(ok, UnstorableKind::Unsized);
-        return found;
+    if is_unsized(ok) || has_associated_type(whole) {
+        let tokens = whole.to_token_stream();
+        let kind = UnstorableKind::Elsewhere;
+        return vec![Unstorable { tokens, kind }];
     }
-    if has_associated_type(whole) {
-        push(whole, UnstorableKind::Elsewhere);
-        return found;
-    }
+    let found = Vec::new();
     let mut find = Find { found, elided };
     find.visit_type_mut(&mut ok.clone());
     find.found

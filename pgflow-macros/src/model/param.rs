@@ -6,7 +6,10 @@ use syn::{FnArg, Pat, PatType, Type, ext::IdentExt};
 
 use super::{
     Edge, MapOver,
-    types::{bare, has_associated_type, impl_trait, is_borrowed_object, local, option_depth, without_self},
+    types::{
+        bare, has_associated_type, impl_trait, is_borrowed_object, local, option_depth,
+        without_self,
+    },
 };
 use crate::parse::{FlowArgs, From, StepFn};
 

@@ -150,7 +150,9 @@ fn outputs_are_read_from_the_return_type() {
                 Ok(output) => types::show(&output.ok),
                 Err(OutputMistake::Missing) => "missing".to_owned(),
                 Err(OutputMistake::NotAResult(_)) => "not a result".to_owned(),
-                Err(OutputMistake::Future(_, value)) => format!("a future of {}", types::show(value)),
+                Err(OutputMistake::Future(_, value)) => {
+                    format!("a future of {}", types::show(value))
+                }
                 Err(OutputMistake::Swapped(_)) => "swapped".to_owned(),
                 Err(OutputMistake::Alias(_)) => "alias".to_owned(),
                 Err(OutputMistake::Unstorable(parts)) => format!("{} unstorable", parts.len()),

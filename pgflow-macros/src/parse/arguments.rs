@@ -268,12 +268,16 @@ fn meant(word: &str, syntax: &Syntax) -> (Option<&'static str>, String) {
             return (Some(key), format!("it is called `{key}` here{remark}"));
         }
         if of_other(key) {
-            let help = format!("it is called `{key}` here{remark}, and is an argument of `{other}`");
+            let help =
+                format!("it is called `{key}` here{remark}, and is an argument of `{other}`");
             return (None, help);
         }
     }
     match nearest(word, syntax.keys()) {
         Some(meant) => (Some(meant), format!("did you mean `{meant}`?")),
-        None => (None, format!("the arguments are: {}", quoted(syntax.keys()))),
+        None => (
+            None,
+            format!("the arguments are: {}", quoted(syntax.keys())),
+        ),
     }
 }

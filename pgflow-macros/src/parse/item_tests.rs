@@ -8,47 +8,104 @@ use super::{FlowImpl, Item, item::OtherKind};
 /// Forms of items that are no steps, each with what it is. `NAME` stands for the name.
 const OTHERS: &[(&str, &str)] = &[
     ("fn", "fn NAME() {}"),
-    ("fn", "fn NAME(o: &[Order]) -> impl Iterator<Item = u32> { o.iter().map(|o| o.size) }"),
-    ("fn", "fn NAME() -> Pin<Box<dyn Future<Output = u8> + Send>> { Box::pin(async { 1 }) }"),
-    ("fn", "fn NAME<I: Iterator<Item = u8>>(it: I) -> u8 { it.sum() }"),
-    ("fn", "fn NAME<I>(it: I) -> u8 where I: IntoIterator<Item = u8>, { let n = 1; n }"),
+    (
+        "fn",
+        "fn NAME(o: &[Order]) -> impl Iterator<Item = u32> { o.iter().map(|o| o.size) }",
+    ),
+    (
+        "fn",
+        "fn NAME() -> Pin<Box<dyn Future<Output = u8> + Send>> { Box::pin(async { 1 }) }",
+    ),
+    (
+        "fn",
+        "fn NAME<I: Iterator<Item = u8>>(it: I) -> u8 { it.sum() }",
+    ),
+    (
+        "fn",
+        "fn NAME<I>(it: I) -> u8 where I: IntoIterator<Item = u8>, { let n = 1; n }",
+    ),
     ("fn", "fn NAME<const N: usize = 3>(it: [u8; N]) {}"),
-    ("fn", "fn NAME() -> Matrix<{ 1 + 2 }, 'static> where [u8; { 3 }]: Sized { Matrix }"),
+    (
+        "fn",
+        "fn NAME() -> Matrix<{ 1 + 2 }, 'static> where [u8; { 3 }]: Sized { Matrix }",
+    ),
     ("fn", "fn NAME() -> [u8; { let n = 3; n }] { [0; 3] }"),
-    ("fn", "fn NAME(f: impl Fn(u8) -> u8, g: fn() -> u8, h: &dyn Fn(&u8) -> bool) {}"),
-    ("fn", "fn NAME<'a, 'b: 'a, T>(t: &'a T, u: &'b T) -> &'a T where for<'c> T: Fn(&'c u8) { t }"),
-    ("fn", "fn NAME() -> impl Iterator<Item = impl Fn(u8) -> u8> + use<> { None.into_iter() }"),
-    ("fn", "fn NAME(&self, mut x: u8, (a, b): (u8, u8), [c, ..]: [u8; 2]) -> ! { loop {} }"),
+    (
+        "fn",
+        "fn NAME(f: impl Fn(u8) -> u8, g: fn() -> u8, h: &dyn Fn(&u8) -> bool) {}",
+    ),
+    (
+        "fn",
+        "fn NAME<'a, 'b: 'a, T>(t: &'a T, u: &'b T) -> &'a T where for<'c> T: Fn(&'c u8) { t }",
+    ),
+    (
+        "fn",
+        "fn NAME() -> impl Iterator<Item = impl Fn(u8) -> u8> + use<> { None.into_iter() }",
+    ),
+    (
+        "fn",
+        "fn NAME(&self, mut x: u8, (a, b): (u8, u8), [c, ..]: [u8; 2]) -> ! { loop {} }",
+    ),
     ("fn", "fn NAME(self: Box<Self>) {}"),
-    ("fn", "fn NAME(Order { size, .. }: Order, #[allow(unused)] n: u8) { if size == 3 { return; } }"),
+    (
+        "fn",
+        "fn NAME(Order { size, .. }: Order, #[allow(unused)] n: u8) { if size == 3 { return; } }",
+    ),
     ("fn", "const fn NAME(n: u8) -> u8 { n }"),
     ("fn", "async fn NAME() -> u8 { 3 }"),
-    ("fn", "pub(crate) unsafe extern \"C\" fn NAME(n: u8) -> u8 { n }"),
+    (
+        "fn",
+        "pub(crate) unsafe extern \"C\" fn NAME(n: u8) -> u8 { n }",
+    ),
     ("fn", "extern fn NAME() {}"),
     ("fn", "pub(in crate::flows) const unsafe fn NAME() {}"),
-    ("fn", "/// Docs with `=` and {braces}; and more.\n#[inline] #[doc = \"x = {\"] #[must_use] pub fn NAME() -> u8 { 1 }"),
-    ("fn", "#[cfg_attr(test, allow(dead_code, unused))] fn NAME() {}"),
-    ("fn", "#[deprecated(note = \"gone\", since = \"1\")] fn NAME() { #![allow(unused)] const N: u8 = 3; }"),
+    (
+        "fn",
+        "/// Docs with `=` and {braces}; and more.\n#[inline] #[doc = \"x = {\"] #[must_use] pub fn NAME() -> u8 { 1 }",
+    ),
+    (
+        "fn",
+        "#[cfg_attr(test, allow(dead_code, unused))] fn NAME() {}",
+    ),
+    (
+        "fn",
+        "#[deprecated(note = \"gone\", since = \"1\")] fn NAME() { #![allow(unused)] const N: u8 = 3; }",
+    ),
     ("fn", "fn r#type() {}"),
-    ("fn", "fn NAME() -> Option<Box<dyn for<'a> Fn(&'a u8) -> <Self as Trait<'a>>::Out>> { None }"),
-    ("fn", "fn NAME<T>(_: T) where T: Trait<Out = u8, Other = Vec<{ N }>> {}"),
+    (
+        "fn",
+        "fn NAME() -> Option<Box<dyn for<'a> Fn(&'a u8) -> <Self as Trait<'a>>::Out>> { None }",
+    ),
+    (
+        "fn",
+        "fn NAME<T>(_: T) where T: Trait<Out = u8, Other = Vec<{ N }>> {}",
+    ),
     ("const", "const NAME: usize = 10;"),
     ("const", "const NAME: [u8; { 3 }] = [0; 3];"),
     ("const", "pub const NAME: u8 = { let n = 3; n };"),
     ("const", "const NAME: fn(u8) -> u8 = |n| { n + 1 };"),
     ("const", "const NAME: Matrix<{ 3 }> = Matrix { n: 3 };"),
     ("const", "const NAME: u8 = match 3 { 3 => 4, _ => { 5 } };"),
-    ("const", "const NAME: bool = if 3 == 4 { true } else { false };"),
+    (
+        "const",
+        "const NAME: bool = if 3 == 4 { true } else { false };",
+    ),
     ("const", "const NAME: &str = concat!(\"a\", \"b\");"),
     ("const", "const NAME: u8 = unsafe { f() };"),
     ("const", "const _: () = assert!(3 >= 2);"),
-    ("const", "#[allow(unused)] pub(crate) const NAME: Option<&'static [u8]> = None;"),
+    (
+        "const",
+        "#[allow(unused)] pub(crate) const NAME: Option<&'static [u8]> = None;",
+    ),
     ("type", "type NAME = u8;"),
     ("type", "pub type NAME<T> = Vec<T> where T: Clone;"),
     ("macro", "steps!{ a = b; fn c() {} }"),
     ("macro", "steps!(a, b);"),
     ("macro", "steps![fn a() {}];"),
-    ("macro", "#[allow(unused)] crate::flows::steps! { #[step] async fn inner() {} }"),
+    (
+        "macro",
+        "#[allow(unused)] crate::flows::steps! { #[step] async fn inner() {} }",
+    ),
     ("macro", "self::default!();"),
     ("macro", "default! {}"),
 ];
@@ -124,7 +181,9 @@ fn many_items_stand_in_any_order() {
     let mut random: u64 = 0x9e37_79b9_7f4a_7c15;
     for _ in 0..300 {
         for last in (1..order.len()).rev() {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             let other = usize::try_from(random >> 33).expect("31 bits") % (last + 1);
             order.swap(last, other);
         }

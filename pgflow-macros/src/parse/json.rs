@@ -25,7 +25,8 @@ impl Json {
                 format!("[{}]", elements.join(","))
             }
             Self::Object(entries) => {
-                let entry = |(key, value): &(String, Self)| format!("{}:{}", quote(key), value.text());
+                let entry =
+                    |(key, value): &(String, Self)| format!("{}:{}", quote(key), value.text());
                 let entries: Vec<String> = entries.iter().map(entry).collect();
                 format!("{{{}}}", entries.join(","))
             }
@@ -44,7 +45,8 @@ impl Json {
                 .iter()
                 .all(|other| elements.iter().any(|element| element.contains(other))),
             (Self::Number(one), Self::Number(other)) => {
-                one == other || one.parse::<f64>().ok() == other.parse::<f64>().ok() && is_exact(one)
+                one == other
+                    || one.parse::<f64>().ok() == other.parse::<f64>().ok() && is_exact(one)
             }
             (one, other) => one == other,
         }

@@ -4,11 +4,12 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
     LitStr, Path, Token,
+    ext::IdentExt,
     parse::{ParseStream, Parser},
     token::Bracket,
 };
 
-use super::{arguments::begins_argument, delimited::group, mention::Mention, value};
+use super::{arguments::begins_argument, delimited::group, mention::Mention, table, value};
 use crate::{errors::Errors, model::types::show};
 
 /// `[a, b]`. A list that is written in another way is reported, and then taken as meant.
@@ -66,7 +67,10 @@ pub(super) fn paths(
         if syn::parse2::<LitStr>(written.clone()).is_ok() {
             return Err(syn::Error::new_spanned(
                 written,
-                format!("`{key}` lists paths; write `{}` without quotes", show(&path)),
+                format!(
+                    "`{key}` lists paths; write `{}` without quotes",
+                    show(&path)
+                ),
             ));
         }
         Ok(path)
@@ -179,5 +183,9 @@ fn without_brackets(input: ParseStream<'_>) -> syn::Result<(TokenStream, Vec<Tok
 
 /// Whether a comma stands here and then nothing, or the next argument.
 fn is_last(input: ParseStream<'_>) -> bool {
-    input.parse::<Token![,]>().is_err() || input.is_empty() || begins_argument(input)
+    if input.parse::<Token![,]>().is_err() || input.is_empty() || begins_argument(input) {
+        return true;
+    }
+    let name = input.call(Ident::parse_any);
+    name.is_ok_and(|name| table::is_key(&name.to_string()))
 }

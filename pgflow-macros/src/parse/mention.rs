@@ -34,9 +34,8 @@ impl Mention {
             Ok(expr) => base(&expr),
             Err(_) => None,
         };
-        let (name, qualifier) = base.ok_or_else(|| {
-            syn::Error::new_spanned(&written, "expected the name of a step")
-        })?;
+        let (name, qualifier) =
+            base.ok_or_else(|| syn::Error::new_spanned(&written, "expected the name of a step"))?;
         Ok(Self {
             name,
             qualifier,

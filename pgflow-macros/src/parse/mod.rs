@@ -34,6 +34,6 @@ pub(crate) use flow_impl::FlowImpl;
 pub(crate) use item::{Item, UnreadableKind};
 pub(crate) use mention::Mention;
 pub(crate) use pattern::Pattern;
-pub(crate) use step_attr::removed_everywhere;
 pub(crate) use step_args::StepArgs;
+pub(crate) use step_attr::removed_everywhere;
 pub(crate) use step_fn::{From, StepFn};

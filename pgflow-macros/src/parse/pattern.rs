@@ -100,9 +100,9 @@ fn not_an_object(argument: &str, written: &TokenStream) -> String {
         Ok(Expr::Binary(binary)) => match (&binary.op, literal(&binary.right)) {
             (BinOp::Eq(_), Some(value)) => proposal(argument, &binary.left, &value),
             (BinOp::Ne(_), Some(value)) => proposal(opposite, &binary.left, &value),
-            (BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_), _) => {
-                Some(format!("`{argument}` takes an object, not an expression: {CONTAINMENT}"))
-            }
+            (BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_), _) => Some(format!(
+                "`{argument}` takes an object, not an expression: {CONTAINMENT}"
+            )),
             _ => None,
         },
         Ok(Expr::Unary(unary)) if matches!(unary.op, syn::UnOp::Not(_)) => {
@@ -181,7 +181,11 @@ fn colon(object: ParseStream<'_>, key: &str, after: Span) -> syn::Result<()> {
         object.parse::<Token![:]>()?;
         return Ok(());
     }
-    let at = if object.is_empty() { after } else { object.span() };
+    let at = if object.is_empty() {
+        after
+    } else {
+        object.span()
+    };
     let is_equality = object.peek(Token![=]) && !object.peek(Token![=>]);
     let message = if object.peek(Token![<]) || object.peek(Token![>]) {
         format!("`{key}` can't be compared: {CONTAINMENT}")

@@ -26,11 +26,17 @@ fn proposal(wrong: &str, message: &str) -> String {
         let value = wrong.split_once('=').map(|(_, value)| format!(" ={value}"));
         return format!("{key}{}", value.unwrap_or_default());
     }
-    let code = ["write `", "write for example `", "write just `", "as in `", "such as `"]
-        .into_iter()
-        .filter_map(|words| Some(message.rsplit_once(words)?.1))
-        .min_by_key(|code| code.len())
-        .unwrap_or_else(|| panic!("`{message}` proposes nothing"));
+    let code = [
+        "write `",
+        "write for example `",
+        "write just `",
+        "as in `",
+        "such as `",
+    ]
+    .into_iter()
+    .filter_map(|words| Some(message.rsplit_once(words)?.1))
+    .min_by_key(|code| code.len())
+    .unwrap_or_else(|| panic!("`{message}` proposes nothing"));
     let (code, _) = code.split_once('`').expect("a closing tick");
     code.to_owned()
 }
@@ -43,7 +49,10 @@ fn check(read: fn(&str) -> Vec<String>, wrong: &[&str]) {
         };
         let proposal = proposal(wrong, message);
         let left = read(&proposal);
-        assert!(left.is_empty(), "`{wrong}`: {message}\n`{proposal}`: {left:#?}");
+        assert!(
+            left.is_empty(),
+            "`{wrong}`: {message}\n`{proposal}`: {left:#?}"
+        );
     }
 }
 

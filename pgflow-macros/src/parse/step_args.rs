@@ -2,9 +2,7 @@
 
 use pgflow_definition::SkipMode;
 use proc_macro2::{Ident, TokenStream};
-use syn::{
-    Attribute, Expr, LitStr, Meta, ext::IdentExt, parse::ParseStream,
-};
+use syn::{Attribute, Expr, LitStr, Meta, ext::IdentExt, parse::ParseStream};
 
 use super::{
     arguments::{self, Keys, Syntax},
@@ -92,9 +90,8 @@ fn map_source(key: &Ident, input: ParseStream<'_>) -> syn::Result<Mention> {
     value::equals(key, input, "step")?;
     let written = value::whole(input)?;
     let wrong = |message: &str| syn::Error::new_spanned(&written, message);
-    let mention = Mention::parse(written.clone()).map_err(|_| {
-        wrong("`map` takes the name of one step, or `input` for the flow's input")
-    })?;
+    let mention = Mention::parse(written.clone())
+        .map_err(|_| wrong("`map` takes the name of one step, or `input` for the flow's input"))?;
     if mention.name == "input" && !mention.is_settled && is_part(&written) {
         return Err(wrong(
             "`map = input` maps over the whole input; let a root step return this list, and map over that step",

@@ -67,10 +67,7 @@ fn may_be_step(attr: &Attribute) -> bool {
 }
 
 fn twice(attr: &Attribute) -> syn::Error {
-    syn::Error::new_spanned(
-        attr,
-        "`#[step]` is given twice; write all arguments in one",
-    )
+    syn::Error::new_spanned(attr, "`#[step]` is given twice; write all arguments in one")
 }
 
 fn unknown(attr: &Attribute) -> syn::Error {

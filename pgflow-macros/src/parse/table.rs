@@ -3,7 +3,10 @@
 /// One argument of one attribute.
 #[cfg_attr(
     not(test),
-    expect(dead_code, reason = "a test writes the reference from the descriptions")
+    expect(
+        dead_code,
+        reason = "a test writes the reference from the descriptions"
+    )
 )]
 pub(crate) struct Argument {
     pub(crate) key: &'static str,
@@ -260,6 +263,10 @@ fn all() -> impl Iterator<Item = &'static Argument> {
 /// The argument that a word of another library stands for.
 pub(super) fn meant_by(word: &str) -> Option<&'static Argument> {
     all().find(|argument| argument.other_words.contains(&word))
+}
+
+pub(super) fn is_key(word: &str) -> bool {
+    all().any(|argument| argument.key == word)
 }
 
 pub(super) fn is_flag(word: &str) -> bool {

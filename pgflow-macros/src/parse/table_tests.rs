@@ -51,8 +51,14 @@ fn what_editors_show() {
                         //! Written by a test of `pgflow-macros` from its table of arguments.\n\
                         #![allow(non_upper_case_globals)]\n"
             .to_owned();
-        for (name, attribute, arguments) in [("step", "#[step(..)]", STEP), ("flow", "#[flow(..)]", FLOW)] {
-            write!(text, "\n/// The arguments of `{attribute}`.\npub mod {name} {{\n").expect("memory");
+        for (name, attribute, arguments) in
+            [("step", "#[step(..)]", STEP), ("flow", "#[flow(..)]", FLOW)]
+        {
+            write!(
+                text,
+                "\n/// The arguments of `{attribute}`.\npub mod {name} {{\n"
+            )
+            .expect("memory");
             // A keyword is no name of a constant.
             for Argument { key, hover, .. } in arguments.iter().filter(|it| !it.hover.is_empty()) {
                 write!(text, "    /// {hover}\n    pub const {key}: () = ();\n").expect("memory");
@@ -73,8 +79,14 @@ fn each_argument_is_described() {
             hover,
             ..
         } = argument;
-        assert!(!key.is_empty() && !form.is_empty() && !default.is_empty(), "{position}: {key}");
+        assert!(
+            !key.is_empty() && !form.is_empty() && !default.is_empty(),
+            "{position}: {key}"
+        );
         assert_eq!(hover.is_empty(), matches!(*key, "if" | "crate"), "{key}");
-        assert!(meant_by(key).is_none(), "`{key}` is an argument, and so no other word for one");
+        assert!(
+            meant_by(key).is_none(),
+            "`{key}` is an argument, and so no other word for one"
+        );
     }
 }

@@ -228,7 +228,10 @@ fn patterns_become_json() {
 fn a_key_can_be_renamed_at_the_top_only() {
     let (args, _) = step(&quote!(if = { parse: { parse: 1 } }));
     let pattern = args.required.expect("a pattern");
-    assert_eq!(pattern.json(|_| "parse_v1").text(), r#"{"parse_v1":{"parse":1}}"#);
+    assert_eq!(
+        pattern.json(|_| "parse_v1").text(),
+        r#"{"parse_v1":{"parse":1}}"#
+    );
 }
 
 #[test]

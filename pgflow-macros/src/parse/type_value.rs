@@ -84,7 +84,12 @@ fn written(key: &Ident, stream: ParseStream<'_>, errors: &mut Errors) -> syn::Re
         let written = whole(stream)?;
         if let Ok(text) = syn::parse2::<LitStr>(written.clone()) {
             if let Ok(ty) = text.parse::<Type>() {
-                errors.push(wrong_form(key, &written, "a type without quotes", &show(&ty)));
+                errors.push(wrong_form(
+                    key,
+                    &written,
+                    "a type without quotes",
+                    &show(&ty),
+                ));
                 return Ok(ty);
             }
         }
@@ -149,7 +154,12 @@ pub(super) fn crate_path(
     let Ok(path) = path else {
         return Err(wrong_form(key, &written, "a path", "::my_crate::pgflow"));
     };
-    errors.push(wrong_form(key, &written, "a path without quotes", &show(&path)));
+    errors.push(wrong_form(
+        key,
+        &written,
+        "a path without quotes",
+        &show(&path),
+    ));
     Ok(path)
 }
 

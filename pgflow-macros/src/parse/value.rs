@@ -108,7 +108,11 @@ pub(super) fn is_constant(written: &TokenStream) -> bool {
     };
     let tokens: Vec<TokenTree> = written.clone().into_iter().collect();
     match &tokens[..] {
-        [TokenTree::Ident(_), TokenTree::Punct(bang), TokenTree::Group(_)] => bang.as_char() == '!',
+        [
+            TokenTree::Ident(_),
+            TokenTree::Punct(bang),
+            TokenTree::Group(_),
+        ] => bang.as_char() == '!',
         _ => syn::parse2::<Path>(written.clone())
             .is_ok_and(|path| (path.segments.last()).is_some_and(|last| is_loud(&last.ident))),
     }
@@ -253,9 +257,13 @@ pub(super) fn mode(
     }
     let meant = nearest(&word, MODES.map(SkipMode::as_str));
     let message = match (is_text, meant) {
-        (true, Some(mode)) => format!("`{key}` has no mode \"{word}\"\n\nhelp: did you mean \"{mode}\"?"),
+        (true, Some(mode)) => {
+            format!("`{key}` has no mode \"{word}\"\n\nhelp: did you mean \"{mode}\"?")
+        }
         (true, None) => format!("`{key}` has no mode \"{word}\"\n\nhelp: it {TAKES}"),
-        (false, Some(mode)) => format!("`{key}` takes a mode as a string; write `{key} = \"{mode}\"`"),
+        (false, Some(mode)) => {
+            format!("`{key}` takes a mode as a string; write `{key} = \"{mode}\"`")
+        }
         (false, None) => format!("`{key}` {TAKES}"),
     };
     let error = syn::Error::new_spanned(written, message);
@@ -275,4 +283,3 @@ fn last_word(written: &TokenStream) -> String {
     let last = text.rsplit("::").next().unwrap_or_default();
     last.to_kebab_case()
 }
-
