@@ -4,6 +4,8 @@
 mod attributes;
 #[path = "../pass/fifty_steps.rs"]
 mod fifty_steps;
+#[path = "../pass/items.rs"]
+mod items;
 #[path = "../pass/names.rs"]
 mod names;
 #[path = "../pass/params.rs"]
