@@ -20,10 +20,10 @@ pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
             ),
         );
     }
-    if let (Some(source), Some(MapOver::Input(_))) = (&step.args.map, step.map) {
-        if !source.is_settled {
-            written(step, &source.written, "input", errors);
-        }
+    if let (Some(source), Some(MapOver::Input(_))) = (&step.args.map, step.map)
+        && !source.is_settled
+    {
+        written(step, &source.written, "input", errors);
     }
     for edge in &step.edges {
         if let (Some(tokens), Some(_)) = (&edge.written, edge.step()) {

@@ -154,13 +154,12 @@ fn is_result(path: &TypePath) -> bool {
 /// `Result<Ok, Err>` of `Result<Err, Ok>`.
 fn swapped(ty: &Type) -> String {
     let mut ty = bare(ty).clone();
-    if let Type::Path(path) = &mut ty {
-        if let Some(last) = path.path.segments.last_mut() {
-            if let PathArguments::AngleBracketed(arguments) = &mut last.arguments {
-                let reversed: Vec<GenericArgument> = arguments.args.iter().rev().cloned().collect();
-                arguments.args = reversed.into_iter().collect();
-            }
-        }
+    if let Type::Path(path) = &mut ty
+        && let Some(last) = path.path.segments.last_mut()
+        && let PathArguments::AngleBracketed(arguments) = &mut last.arguments
+    {
+        let reversed: Vec<GenericArgument> = arguments.args.iter().rev().cloned().collect();
+        arguments.args = reversed.into_iter().collect();
     }
     format!("`{}`", show(&ty))
 }

@@ -82,16 +82,12 @@ fn written(key: &Ident, stream: ParseStream<'_>, errors: &mut Errors) -> syn::Re
     let proposal = if key == "input" { "MyInput" } else { "MyState" };
     let Ok(ty) = stream.fork().parse::<Type>() else {
         let written = whole(stream)?;
-        if let Ok(text) = syn::parse2::<LitStr>(written.clone()) {
-            if let Ok(ty) = text.parse::<Type>() {
-                errors.push(wrong_form(
-                    key,
-                    &written,
-                    "a type without quotes",
-                    &show(&ty),
-                ));
-                return Ok(ty);
-            }
+        if let Ok(text) = syn::parse2::<LitStr>(written.clone())
+            && let Ok(ty) = text.parse::<Type>()
+        {
+            let meant = show(&ty);
+            errors.push(wrong_form(key, &written, "a type without quotes", &meant));
+            return Ok(ty);
         }
         return Err(wrong_form(key, &written, "a type", proposal));
     };

@@ -72,7 +72,10 @@ fn without_equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Er
 pub(super) fn whole(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let mut tokens = TokenStream::new();
     let mut can_end = false;
-    while !input.is_empty() && !input.peek(Token![,]) && !(can_end && begins_argument(input)) {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        if can_end && begins_argument(input) {
+            break;
+        }
         let token: TokenTree = input.parse()?;
         can_end = !matches!(token, TokenTree::Punct(_));
         tokens.extend([token]);
