@@ -181,6 +181,10 @@ impl Scope<'_> {
             (Binding::Dependency(_), Some(_)) => Mistake::WholeListOfMapStep,
             (Binding::Dependency(step), None) if !self.has_output[*step] => Mistake::Elsewhere,
             (Binding::Input, _) if self.args.input.is_none() => Mistake::Elsewhere,
+            // One of the words that are no arguments may have stood for it.
+            (Binding::State, _) if !self.args.has("state") && self.args.keys.has_unknown => {
+                Mistake::Elsewhere
+            }
             (Binding::State, _) if !self.args.has("state") => Mistake::NoState,
             (Binding::State, _) if self.args.state.is_none() => Mistake::Elsewhere,
             _ => return binding,

@@ -24,8 +24,10 @@ pub(super) struct Syntax {
     pub(super) arguments: &'static [Argument],
     /// The other attribute, and what that one takes.
     pub(super) other: (&'static str, &'static [Argument]),
-    /// The argument that a type without a key stands for.
-    pub(super) type_argument: Option<&'static str>,
+    /// The arguments that types without a key stand for, in this order.
+    pub(super) type_arguments: &'static [&'static str],
+    /// What a word without a value may be meant for; `{}` stands for the word.
+    pub(super) alone: Option<&'static str>,
 }
 
 impl Syntax {
@@ -145,7 +147,7 @@ fn one(
         keys.meant.push(key);
         return result;
     }
-    let word = Word::parse(input, syntax.attribute)?;
+    let word = Word::parse(input, syntax.attribute).inspect_err(|_| keys.has_unknown = true)?;
     if !word.is_plain() || !syntax.knows(&word.name) {
         return other(input, syntax, errors, keys, read, &word);
     }
@@ -170,7 +172,11 @@ fn other(
     read: &mut impl FnMut(&Ident, ParseStream<'_>, &mut Errors) -> syn::Result<()>,
     word: &Word,
 ) -> syn::Result<()> {
-    let (meant, help) = meant(&word.name, syntax);
+    let (meant, mut help) = meant(&word.name, syntax);
+    let is_alone = input.is_empty() || input.peek(Token![,]);
+    if let (None, true, Some(alone)) = (meant, is_alone, syntax.alone) {
+        help = format!("{help}; {}", alone.replace("{}", &word.name));
+    }
     let shown = word.written.to_string().replace(' ', "");
     let error = syn::Error::new_spanned(
         &word.written,
@@ -205,11 +211,12 @@ fn lone_type(
     syntax: &Syntax,
     keys: &Keys,
 ) -> syn::Result<Option<(&'static str, Type)>> {
-    let Some(key) = syntax.type_argument else {
+    let mut open = syntax.type_arguments.iter();
+    let Some(key) = open.find(|key| keys.find(key).is_none()) else {
         return Ok(None);
     };
     let ahead = input.fork();
-    let (Ok(ty), None) = (ahead.parse::<Type>(), keys.find(key)) else {
+    let Ok(ty) = ahead.parse::<Type>() else {
         return Ok(None);
     };
     let is_alone = ahead.is_empty() || ahead.peek(Token![,]);
@@ -223,6 +230,11 @@ fn lone_type(
 
 fn end(name: &str, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
     if input.is_empty() || input.peek(Token![,]) {
+        return Ok(());
+    }
+    if input.peek(Token![;]) {
+        let semicolon: Token![;] = input.parse()?;
+        errors.on(semicolon, "expected `,` between the arguments; write `,`");
         return Ok(());
     }
     if begins_argument(input) {

@@ -32,7 +32,8 @@ const SYNTAX: Syntax = Syntax {
     attribute: "#[flow]",
     arguments: table::FLOW,
     other: ("#[step]", table::STEP),
-    type_argument: Some("input"),
+    type_arguments: &["input", "state"],
+    alone: None,
 };
 
 impl FlowArgs {

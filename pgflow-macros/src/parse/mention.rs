@@ -3,7 +3,7 @@
 use heck::ToSnakeCase;
 use proc_macro2::{Ident, TokenStream};
 use syn::{
-    Expr, Lit, LitStr, Path,
+    Expr, Lit, LitStr, Path, Type,
     ext::IdentExt,
     parse::{ParseStream, Parser},
 };
@@ -31,7 +31,16 @@ impl Mention {
             });
         }
         let base = match syn::parse2::<Expr>(written.clone()) {
-            Ok(expr) => base(&expr),
+            Ok(expr) => {
+                if let Some((step, name)) = renamed(&expr) {
+                    let message = format!(
+                        "a step's output gets another name where it is taken; write `{step}` here, and `#[from({step})] {name}: ..` as the \
+                         parameter"
+                    );
+                    return Err(syn::Error::new_spanned(&written, message));
+                }
+                base(&expr)
+            }
             Err(_) => None,
         };
         let (name, qualifier) =
@@ -69,6 +78,19 @@ impl Mention {
             is_settled: true,
             ..self
         }
+    }
+}
+
+/// The step and the name in `step as name` or `name = step`.
+fn renamed(expr: &Expr) -> Option<(Ident, Ident)> {
+    let of_type = |ty: &Type| match ty {
+        Type::Path(path) => path.path.get_ident().cloned(),
+        _ => None,
+    };
+    match expr {
+        Expr::Cast(cast) => Some((base(&cast.expr)?.0, of_type(&cast.ty)?)),
+        Expr::Assign(assign) => Some((base(&assign.right)?.0, base(&assign.left)?.0)),
+        _ => None,
     }
 }
 

@@ -165,6 +165,7 @@ fn of_flows() {
             "crate = \"pgflow\"",
             "crate = \"::my::pgflow\"",
             "crate = 3",
+            "crate = pgflow::prelude",
             "output_derive = Debug, Clone",
             "output_derive = \"Debug\"",
             "output_derive = (Debug, serde::Serialize)",

@@ -35,7 +35,8 @@ const SYNTAX: Syntax = Syntax {
     attribute: "#[step]",
     arguments: table::STEP,
     other: ("#[flow(..)]", table::FLOW),
-    type_argument: None,
+    type_arguments: &[],
+    alone: Some("a step to run after is named in a list: `depends_on = [{}]`"),
 };
 
 impl StepArgs {

@@ -97,7 +97,8 @@ fn written(key: &Ident, stream: ParseStream<'_>, errors: &mut Errors) -> syn::Re
         errors.push(wrong_form(key, &all, "a type and no value", &show(&alone)));
         return Ok(alone);
     }
-    if stream.is_empty() || stream.peek(Token![,]) || begins_argument(stream) {
+    let is_end = stream.is_empty() || stream.peek(Token![,]) || stream.peek(Token![;]);
+    if is_end || begins_argument(stream) {
         return Ok(ty);
     }
     let mut all = ty.to_token_stream();
@@ -142,7 +143,14 @@ pub(super) fn crate_path(
     errors: &mut Errors,
 ) -> syn::Result<Path> {
     let written = whole(stream)?;
-    if let Ok(path) = Path::parse_mod_style.parse2(written.clone()) {
+    if let Ok(mut path) = Path::parse_mod_style.parse2(written.clone()) {
+        let last = path.segments.last();
+        if path.segments.len() > 1 && last.is_some_and(|last| last.ident == "prelude") {
+            path.segments.pop();
+            path.segments.pop_punct();
+            let takes = "the path of the crate, not of a module in it";
+            errors.push(wrong_form(key, &written, takes, &show(&path)));
+        }
         return Ok(path);
     }
     let text = syn::parse2::<LitStr>(written.clone());

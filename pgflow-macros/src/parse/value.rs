@@ -72,7 +72,7 @@ fn without_equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Er
 pub(super) fn whole(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let mut tokens = TokenStream::new();
     let mut can_end = false;
-    while !input.is_empty() && !input.peek(Token![,]) {
+    while !input.is_empty() && !input.peek(Token![,]) && !input.peek(Token![;]) {
         if can_end && begins_argument(input) {
             break;
         }
