@@ -13,6 +13,7 @@ const MORE_THAN_ONE: &[(&str, usize)] = &[
     ("arg_twice", 2),
     ("arg_twice_raw", 2),
     ("arg_unknown", 5),
+    ("arg_without_key", 7),
     ("attempts_bad", 4),
     ("attempts_suffix", 5),
     ("body_type_error", 2),

@@ -54,9 +54,10 @@ pub(super) fn each(
         while !input.is_empty() {
             if let Err(error) = one(input, syntax, errors, &mut keys, &mut read) {
                 errors.push(error);
-                while !input.is_empty() && !input.peek(Token![,]) && !begins_argument(input) {
+                while !ends_value(input) && !begins_argument(input) {
                     input.parse::<TokenTree>()?;
                 }
+                input.parse::<Option<Token![;]>>()?;
             }
             input.parse::<Option<Token![,]>>()?;
         }
@@ -144,8 +145,9 @@ fn one(
         let key = Ident::new(key, proc_macro2::Span::call_site());
         let named = |input: ParseStream<'_>| read(&key, input, errors);
         let result = named.parse2(quote!(= #ty));
+        let name = key.to_string();
         keys.meant.push(key);
-        return result;
+        return result.and_then(|()| end(&name, input, errors));
     }
     let word = Word::parse(input, syntax.attribute).inspect_err(|_| keys.has_unknown = true)?;
     if !word.is_plain() || !syntax.knows(&word.name) {
@@ -173,7 +175,7 @@ fn other(
     word: &Word,
 ) -> syn::Result<()> {
     let (meant, mut help) = meant(&word.name, syntax);
-    let is_alone = input.is_empty() || input.peek(Token![,]);
+    let is_alone = ends_value(input);
     if let (None, true, Some(alone)) = (meant, is_alone, syntax.alone) {
         help = format!("{help}; {}", alone.replace("{}", &word.name));
     }
@@ -219,7 +221,7 @@ fn lone_type(
     let Ok(ty) = ahead.parse::<Type>() else {
         return Ok(None);
     };
-    let is_alone = ahead.is_empty() || ahead.peek(Token![,]);
+    let is_alone = ends_value(&ahead);
     let is_word = syn::parse2::<Ident>(ty.to_token_stream())
         .is_ok_and(|word| !word.to_string().starts_with(|c: char| c.is_uppercase()));
     if !is_alone || is_word {
@@ -246,6 +248,11 @@ fn end(name: &str, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<(
         return Ok(());
     }
     Err(input.error(format!("expected `,` after the value of `{name}`")))
+}
+
+/// Whether nothing more of a value stands here. A `;` is no comma, but meant for one.
+pub(super) fn ends_value(input: ParseStream<'_>) -> bool {
+    input.is_empty() || input.peek(Token![,]) || input.peek(Token![;])
 }
 
 /// Whether `key =` or a flag stands here.

@@ -3,13 +3,13 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
 use syn::{
-    LitStr, Path, PathArguments, Token, Type, TypeImplTrait, TypeInfer, TypeReference,
+    LitStr, Path, PathArguments, Type, TypeImplTrait, TypeInfer, TypeReference,
     parse::{ParseStream, Parser},
     visit_mut::VisitMut,
 };
 
 use super::{
-    arguments::begins_argument,
+    arguments::{begins_argument, ends_value},
     value::{up_to_comma, whole, wrong_form},
 };
 use crate::{
@@ -97,8 +97,7 @@ fn written(key: &Ident, stream: ParseStream<'_>, errors: &mut Errors) -> syn::Re
         errors.push(wrong_form(key, &all, "a type and no value", &show(&alone)));
         return Ok(alone);
     }
-    let is_end = stream.is_empty() || stream.peek(Token![,]) || stream.peek(Token![;]);
-    if is_end || begins_argument(stream) {
+    if ends_value(stream) || begins_argument(stream) {
         return Ok(ty);
     }
     let mut all = ty.to_token_stream();

@@ -11,7 +11,10 @@ use syn::{
     parse::{ParseStream, discouraged::Speculative},
 };
 
-use super::{arguments::begins_argument, delimited::group};
+use super::{
+    arguments::{begins_argument, ends_value},
+    delimited::group,
+};
 use crate::{errors::Errors, model::types::show, names::nearest};
 
 /// The `=` after a key; `example` is what could follow.
@@ -35,7 +38,7 @@ pub(super) fn equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn:
     let Some(equals) = input.parse::<Option<Token![=]>>()? else {
         return Err(without_equals(key, input, example));
     };
-    if input.is_empty() || input.peek(Token![,]) {
+    if ends_value(input) {
         return Err(syn::Error::new(
             key.span(),
             format!("`{key}` has no value; write `{key} = {example}`"),
@@ -72,7 +75,7 @@ fn without_equals(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::Er
 pub(super) fn whole(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let mut tokens = TokenStream::new();
     let mut can_end = false;
-    while !input.is_empty() && !input.peek(Token![,]) && !input.peek(Token![;]) {
+    while !ends_value(input) {
         if can_end && begins_argument(input) {
             break;
         }
@@ -93,7 +96,7 @@ pub(super) fn up_to_comma(input: ParseStream<'_>) -> syn::Result<TokenStream> {
 }
 
 pub(super) fn flag(key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
-    if input.is_empty() || input.peek(Token![,]) || begins_argument(input) {
+    if ends_value(input) || begins_argument(input) {
         return Ok(());
     }
     let value = whole(input)?;
