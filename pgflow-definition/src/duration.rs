@@ -110,8 +110,9 @@ fn seconds_of(unit: &str) -> Result<u32, DurationProblem> {
     }
 }
 
-/// The seconds that a text may stand for that [`parse_duration`] refuses: other units, fractions, `00:05:00`. Parts of a
-/// second are rounded up. `None` where it could be anything, as for a number without a unit.
+/// The seconds that a text may stand for that [`parse_duration`] refuses: other units, fractions,
+/// `00:05:00`. Parts of a second are rounded up. `None` where it could be anything, as for a number
+/// without a unit.
 ///
 /// ```
 /// use pgflow_definition::duration::meant;

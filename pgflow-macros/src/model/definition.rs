@@ -15,7 +15,8 @@ impl<'s> Flow<'s> {
         self.with_names(|step| &step.slug, judge)
     }
 
-    /// The same with the names of functions in place of slugs: they are what the user reads, and no two steps share one.
+    /// The same with the names of functions in place of slugs: they are what the user reads, and no
+    /// two steps share one.
     pub(crate) fn with_functions<T>(&self, judge: impl FnOnce(FlowDefinition<'_>) -> T) -> T {
         self.with_names(|step| &step.name, judge)
     }

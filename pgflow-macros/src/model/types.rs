@@ -37,7 +37,8 @@ pub(crate) fn option_depth(ty: &Type) -> usize {
     }
 }
 
-/// Whether a type is, or holds, one that is written `Self::..`. No inherent `impl` has such types; rustc reports it.
+/// Whether a type is, or holds, one that is written `Self::..`. No inherent `impl` has such types;
+/// rustc reports it.
 pub(crate) fn has_associated_type(ty: &Type) -> bool {
     struct Find(bool);
     impl VisitMut for Find {

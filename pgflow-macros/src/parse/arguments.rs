@@ -165,7 +165,8 @@ fn one(
     end(&name, input, errors)
 }
 
-/// A word that is no argument. What it stands for is read all the same, or its absence would be a mistake more.
+/// A word that is no argument. What it stands for is read all the same, or its absence would be a
+/// mistake more.
 fn other(
     input: ParseStream<'_>,
     syntax: &Syntax,

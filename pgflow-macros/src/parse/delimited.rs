@@ -3,7 +3,8 @@
 use proc_macro2::{Delimiter, Group, TokenTree};
 use syn::parse::{ParseStream, Parser};
 
-/// The next group, out of the invisible delimiters of `macro_rules` too: syn sees through those in all other places.
+/// The next group, out of the invisible delimiters of `macro_rules` too: syn sees through those in
+/// all other places.
 pub(super) fn group(input: ParseStream<'_>) -> syn::Result<Group> {
     let at = input.span();
     match input.parse()? {

@@ -1,6 +1,7 @@
 //! The items of the `impl` block.
 //!
-//! Signatures are read by syn, and bodies stay as they are, so that a half-written one is rustc's business alone.
+//! Signatures are read by syn, and bodies stay as they are, so that a half-written one is rustc's
+//! business alone.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};

@@ -93,7 +93,8 @@ fn quoted_path(written: TokenStream) -> syn::Result<Path> {
     }
 }
 
-/// What stands between commas. A comma that is missing between two names is reported, and then taken as there.
+/// What stands between commas. A comma that is missing between two names is reported, and then
+/// taken as there.
 fn elements<T>(
     list: TokenStream,
     errors: &mut Errors,

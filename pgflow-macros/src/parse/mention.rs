@@ -8,7 +8,8 @@ use syn::{
     parse::{ParseStream, Parser},
 };
 
-/// `parse`, or another way to write it: `"parse"`, `Self::parse`, `Step::Parse`, `&parse`, `parse()`.
+/// `parse`, or another way to write it: `"parse"`, `Self::parse`, `Step::Parse`, `&parse`,
+/// `parse()`.
 #[derive(Clone)]
 pub(crate) struct Mention {
     pub(crate) name: Ident,

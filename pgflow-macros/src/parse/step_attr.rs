@@ -151,7 +151,8 @@ fn last_name(attribute: &[TokenTree]) -> Option<&Ident> {
     .last()
 }
 
-/// The tokens without `#[step]`, and without `#[from(..)]`. One that stayed would complain that there is no `#[flow]`.
+/// The tokens without `#[step]`, and without `#[from(..)]`. One that stayed would complain that
+/// there is no `#[flow]`.
 pub(super) fn removed(tokens: TokenStream) -> TokenStream {
     remove(tokens, false)
 }

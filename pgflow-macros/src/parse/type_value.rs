@@ -77,7 +77,8 @@ fn read(
     Ok(None)
 }
 
-/// The type that stands there. One in quotes, or with a value behind it, is reported and then taken as meant.
+/// The type that stands there. One in quotes, or with a value behind it, is reported and then taken
+/// as meant.
 fn written(key: &Ident, stream: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Type> {
     let proposal = if key == "input" { "MyInput" } else { "MyState" };
     let Ok(ty) = stream.fork().parse::<Type>() else {

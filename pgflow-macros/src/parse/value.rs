@@ -106,7 +106,8 @@ pub(super) fn flag(key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
     ))
 }
 
-/// Whether something is computed elsewhere: a macro that is being expanded sees names of values, and not the values.
+/// Whether something is computed elsewhere: a macro that is being expanded sees names of values,
+/// and not the values.
 pub(super) fn is_constant(written: &TokenStream) -> bool {
     let is_loud = |name: &Ident| {
         let name = name.to_string();
@@ -232,7 +233,8 @@ fn is_count(text: &str) -> bool {
     number.is_some_and(|number| OptionName::MaxAttempts.check(number).is_ok())
 }
 
-/// A suffix that makes an integer of one of Rust's types is a matter of taste; all others would be dropped unread.
+/// A suffix that makes an integer of one of Rust's types is a matter of taste; all others would be
+/// dropped unread.
 fn is_integer_suffix(suffix: &str) -> bool {
     let size = suffix.trim_start_matches(['u', 'i']);
     suffix.is_empty()
