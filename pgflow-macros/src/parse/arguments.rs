@@ -223,7 +223,7 @@ fn lone_type(
         return Ok(None);
     };
     let is_alone = ends_value(&ahead);
-    let is_word = syn::parse2::<Ident>(ty.to_token_stream())
+    let is_word = (Ident::parse_any.parse2(ty.to_token_stream()))
         .is_ok_and(|word| !word.to_string().starts_with(|c: char| c.is_uppercase()));
     if !is_alone || is_word {
         return Ok(None);
