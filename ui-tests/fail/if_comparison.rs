@@ -15,6 +15,8 @@ impl CrateAudit {
     async fn fetch() -> StepResult<Report> { unreachable!() }
     #[step(if = { size != 3 })]
     async fn load() -> StepResult<Report> { unreachable!() }
+    #[step(if = { size: >3 })]
+    async fn find(input: &Lockfile) -> StepResult<Report> { unreachable!() }
     #[step(if = { size == 3 })]
     async fn store() -> StepResult<Report> { unreachable!() }
     #[step(if = { size = 3 })]

@@ -41,7 +41,7 @@ const MORE_THAN_ONE: &[(&str, usize)] = &[
     ("from_unknown", 2),
     ("generic_flow_parameters", 4),
     ("if_an_expression", 6),
-    ("if_comparison", 7),
+    ("if_comparison", 8),
     ("if_constant", 4),
     ("if_contradiction", 3),
     ("if_empty", 3),
@@ -71,6 +71,8 @@ const MORE_THAN_ONE: &[(&str, usize)] = &[
     ("param_mut_ref_of_a_word", 4),
     ("param_other_name", 7),
     ("param_step_not_dependency", 2),
+    // rustc's own two.
+    ("param_unsized", 2),
     ("return_associated", 2),
     ("return_future", 3),
     ("return_swapped", 2),

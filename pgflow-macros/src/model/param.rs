@@ -7,7 +7,7 @@ use syn::{FnArg, Pat, PatType, Type, ext::IdentExt};
 use super::{
     Edge, MapOver,
     types::{
-        bare, has_associated_type, impl_trait, is_borrowed_object, local, option_depth,
+        bare, has_associated_type, impl_trait, is_borrowed_object, is_unsized, local, option_depth,
         without_self,
     },
 };
@@ -219,7 +219,7 @@ fn mistake(written: &PatType, from: &From) -> Option<Mistake> {
             return Some(Mistake::Lifetime(lifetime.to_token_stream()));
         }
     }
-    if has_associated_type(&written.ty) {
+    if has_associated_type(&written.ty) || is_unsized(&written.ty) {
         return Some(Mistake::Elsewhere);
     }
     match (from, &*written.pat) {

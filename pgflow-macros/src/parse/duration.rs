@@ -95,12 +95,20 @@ fn unquoted(key: &Ident, option: OptionName, written: &TokenStream) -> syn::Erro
     syn::Error::new_spanned(written, message)
 }
 
-/// The seconds of `Duration::from_secs(30)`.
+/// The seconds of `Duration::from_secs(30)` or `30.seconds()`.
 fn constructed(written: &TokenStream) -> Option<u32> {
-    let Ok(Expr::Call(call)) = syn::parse2::<Expr>(written.clone()) else {
-        return None;
+    let (function, argument) = match syn::parse2::<Expr>(written.clone()).ok()? {
+        Expr::Call(call) => match *call.func {
+            Expr::Path(path) => (
+                path.path.segments.last()?.ident.clone(),
+                call.args.first()?.clone(),
+            ),
+            _ => return None,
+        },
+        Expr::MethodCall(call) => (call.method, *call.receiver),
+        _ => return None,
     };
-    let (Expr::Path(function), Some(Expr::Lit(argument))) = (&*call.func, call.args.first()) else {
+    let Expr::Lit(argument) = argument else {
         return None;
     };
     let number = match &argument.lit {
@@ -108,12 +116,11 @@ fn constructed(written: &TokenStream) -> Option<u32> {
         Lit::Float(number) => number.base10_digits(),
         _ => return None,
     };
-    let function = function.path.segments.last()?.ident.to_string();
-    let unit = match function.as_str() {
+    let unit = match function.to_string().as_str() {
         "from_nanos" => "ns",
         "from_micros" => "us",
         "from_millis" | "milliseconds" => "ms",
-        "from_secs" | "from_secs_f32" | "from_secs_f64" | "seconds" => "s",
+        "from_secs" | "from_secs_f32" | "from_secs_f64" | "seconds" | "secs" => "s",
         "from_mins" | "minutes" => "m",
         "from_hours" | "hours" => "h",
         "days" | "from_days" => "d",

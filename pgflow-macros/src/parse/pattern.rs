@@ -246,6 +246,9 @@ fn value_of(input: ParseStream<'_>, after: Span) -> syn::Result<Json> {
         return self::word(input, &word);
     }
     let at = input.span();
+    if input.peek(Token![<]) || input.peek(Token![>]) {
+        return Err(syn::Error::new(at, CONTAINMENT));
+    }
     if input.peek(Token![-]) {
         input.parse::<Token![-]>()?;
         let literal: Lit = input.parse().map_err(|_| syn::Error::new(at, VALUE))?;

@@ -150,7 +150,9 @@ pub(super) fn slug(key: &Ident, input: ParseStream<'_>, example: &str) -> syn::R
     if let Ok(text) = syn::parse2::<LitStr>(written.clone()) {
         return without_suffix(key, text);
     }
-    let proposal = match syn::parse2::<Ident>(written.clone()) {
+    // Of `my-flow` too.
+    let name = written.to_string().replace(' ', "").replace('-', "_");
+    let proposal = match syn::parse_str::<Ident>(&name) {
         Ok(name) if !is_constant(&written) => format!("\"{name}\""),
         _ => example,
     };
