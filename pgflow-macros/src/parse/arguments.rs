@@ -175,11 +175,7 @@ fn other(
     read: &mut impl FnMut(&Ident, ParseStream<'_>, &mut Errors) -> syn::Result<()>,
     word: &Word,
 ) -> syn::Result<()> {
-    let (meant, mut help) = meant(&word.name, syntax);
-    let is_alone = ends_value(input);
-    if let (None, true, Some(alone)) = (meant, is_alone, syntax.alone) {
-        help = format!("{help}; {}", alone.replace("{}", &word.name));
-    }
+    let (meant, help) = meant(&word.name, ends_value(input), syntax);
     let shown = word.written.to_string().replace(' ', "");
     let error = syn::Error::new_spanned(
         &word.written,
@@ -267,7 +263,7 @@ pub(super) fn begins_argument(input: ParseStream<'_>) -> bool {
 }
 
 /// Which argument of the attribute a word may stand for, and what to say.
-fn meant(word: &str, syntax: &Syntax) -> (Option<&'static str>, String) {
+fn meant(word: &str, is_alone: bool, syntax: &Syntax) -> (Option<&'static str>, String) {
     let (other, others) = syntax.other;
     let of_other = |key: &str| others.iter().any(|argument| argument.key == key);
     if syntax.knows(word) {
@@ -293,11 +289,12 @@ fn meant(word: &str, syntax: &Syntax) -> (Option<&'static str>, String) {
             return (None, help);
         }
     }
-    match nearest(word, syntax.keys()) {
-        Some(meant) => (Some(meant), format!("did you mean `{meant}`?")),
-        None => (
-            None,
-            format!("the arguments are: {}", quoted(syntax.keys())),
-        ),
+    if let Some(meant) = nearest(word, syntax.keys()) {
+        return (Some(meant), format!("did you mean `{meant}`?"));
     }
+    let mut help = format!("the arguments are: {}", quoted(syntax.keys()));
+    if let (true, Some(alone)) = (is_alone, syntax.alone) {
+        help = format!("{help}; {}", alone.replace("{}", word));
+    }
+    (None, help)
 }
