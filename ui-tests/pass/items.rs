@@ -30,8 +30,8 @@ mod sizes {
         }
 
         const MORE: u32 = {
-            let one = 1;
-            one
+            let two = 2;
+            two - 1
         };
         pub const LESS: fn(u32) -> u32 = |n| if n == 0 { 0 } else { n - Self::MORE };
 

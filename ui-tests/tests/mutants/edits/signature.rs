@@ -6,7 +6,7 @@ use crate::{
 };
 
 pub fn all(source: &Source) -> Vec<Mutation> {
-    source.steps.iter().flat_map(|step| of_step(step)).collect()
+    source.steps.iter().flat_map(of_step).collect()
 }
 
 fn of_step(step: &Step) -> Vec<Mutation> {
