@@ -4,6 +4,8 @@
 mod attributes;
 #[path = "../pass/fifty_steps.rs"]
 mod fifty_steps;
+#[path = "../pass/lints.rs"]
+mod lints;
 #[path = "../pass/names.rs"]
 mod names;
 #[path = "../pass/params.rs"]
@@ -12,6 +14,8 @@ mod params;
 mod readme;
 #[path = "../pass/scopes.rs"]
 mod scopes;
+#[path = "../pass/shadowed.rs"]
+mod shadowed;
 #[path = "../pass/states.rs"]
 mod states;
 #[path = "../pass/step_queues.rs"]
