@@ -86,7 +86,7 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
             #debug
             #implementation
             // A step is in use, whether or not the flow is.
-            let _ = (__HANDLERS, __mentions);
+            let _ = (&__HANDLERS, __mentions);
         };
     }
 }

@@ -30,7 +30,8 @@ pub(super) fn items(flow: &Flow<'_>) -> TokenStream {
     let state = state_type(flow);
     quote! {
         #(#functions)*
-        const __HANDLERS: &[__p::Handler<#state>] = &[#(#names),*];
+        // A constant would leave their code to each program that runs the flow.
+        static __HANDLERS: &[__p::Handler<#state>] = &[#(#names),*];
     }
 }
 
