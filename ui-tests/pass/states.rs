@@ -96,6 +96,32 @@ mod own {
     }
 }
 
+/// The flow's own type is a name, of which there need be no value that threads share.
+mod held {
+    use super::*;
+
+    #[expect(dead_code, reason = "no step reads the flow's type")]
+    pub struct Held(std::rc::Rc<std::cell::RefCell<u8>>);
+
+    #[flow(input = u8)]
+    impl Held {
+        #[step]
+        async fn first(input: u8) -> StepResult<u8> {
+            Ok(input)
+        }
+    }
+}
+
+/// A flow that a function is generic over: its future can go to another thread, with the output in it.
+fn run_anywhere<F: Flow<State = ()>>(pool: pgflow::sqlx::PgPool, input: F::Input) {
+    tokio::spawn(async move {
+        let run = pgflow::testing::run_to_end::<F>(&pool, &(), input).await;
+        let output = run.map(|run| run.into_output());
+        yield_now().await;
+        drop(output);
+    });
+}
+
 #[test]
 fn workers_take_each_of_them() {
     let _ = FlowWorker::<shared::Shared>::with_state(Arc::default());
@@ -104,4 +130,6 @@ fn workers_take_each_of_them() {
     let _ = StepWorker::<boxed::Boxed>::all_with_state(Box::new(|n| n * 2));
     let _ = StepWorker::<boxed::Boxed>::with_state(boxed::Step::Double, Box::new(|n| n * 2));
     let _ = FlowWorker::<own::Own>::with_state(own::Own);
+    let _ = FlowWorker::<held::Held>::new();
+    let _ = run_anywhere::<held::Held>;
 }

@@ -6,6 +6,8 @@ mod attributes;
 mod fifty_steps;
 #[path = "../pass/items.rs"]
 mod items;
+#[path = "../pass/lints.rs"]
+mod lints;
 #[path = "../pass/names.rs"]
 mod names;
 #[path = "../pass/params.rs"]
@@ -14,6 +16,8 @@ mod params;
 mod readme;
 #[path = "../pass/scopes.rs"]
 mod scopes;
+#[path = "../pass/shadowed.rs"]
+mod shadowed;
 #[path = "../pass/states.rs"]
 mod states;
 #[path = "../pass/step_queues.rs"]

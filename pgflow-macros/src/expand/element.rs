@@ -1,7 +1,7 @@
 //! The element that a task of a map step gets.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 use syn::Type;
 
 use super::{codec, value};
@@ -11,9 +11,9 @@ use crate::model::{Flow, MapOver, Step, types::vec_element};
 pub(super) enum Element<'m> {
     /// Their type is written down.
     Known(Known<'m>),
-    /// Only the type checker knows it: the list's type, and where it was named as the source.
+    /// Only the type checker knows it: the list's type for items of ours, and where it was named as the source.
     Projected {
-        list: &'m Type,
+        list: TokenStream,
         at: Span,
         /// The function that gets an element of a task; its bound says that there is a list.
         get: &'static str,
@@ -24,10 +24,9 @@ pub(super) struct Known<'m> {
     pub(super) ty: &'m Type,
     /// The same for items of ours.
     pub(super) value: TokenStream,
-    /// The function that returns the codec.
     pub(super) codec: TokenStream,
-    /// What the list is called.
-    pub(super) source: String,
+    /// The step that returns the list, if it is not the flow's input.
+    pub(super) source: Option<&'m Step<'m>>,
     /// The list's type where it is written, and a place on its line that no editor looks anything up at.
     pub(super) list: TokenStream,
     pub(super) beside_list: Span,
@@ -48,14 +47,13 @@ fn of_input<'m>(flow: &'m Flow<'_>, at: Span) -> Option<Element<'m>> {
         Some(ty) => Element::Known(Known {
             ty,
             value: value::input_element(flow),
-            // Not checked once more: the handlers stand under the condition that it can be stored.
-            codec: quote!(__p::codec::<#ty>),
-            source: "the flow's input".to_owned(),
+            codec: codec::of_input_element(flow),
+            source: None,
             list: list.to_token_stream(),
             beside_list: flow.args.input_equals.unwrap_or_else(Span::call_site),
         }),
         None => Element::Projected {
-            list,
+            list: value::input(flow),
             at,
             get: "item_of_input",
         },
@@ -72,13 +70,13 @@ fn of_output<'m>(source: &'m Step<'_>, at: Span) -> Option<Element<'m>> {
         Some(ty) => Element::Known(Known {
             ty,
             value: value::element_name(source).into_token_stream(),
-            codec: codec::element_name(source).into_token_stream(),
-            source: format!("`{}`", source.name),
+            codec: codec::of_element(source),
+            source: Some(source),
             list: output.ok.to_token_stream(),
             beside_list: output.arrow,
         }),
         None => Element::Projected {
-            list: &output.ok,
+            list: value::output_name(source).into_token_stream(),
             at,
             get: "item_of",
         },

@@ -1,23 +1,22 @@
-//! Names that are written in attributes, once more as paths: editors then lead from them to the function or to
-//! the documentation of the argument, and rename them with it.
+//! Names of steps that are written in attributes, once more as paths: editors then lead from them to the function, and rename
+//! them with it.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
 
 use super::span::function as path_of;
 use crate::{
     model::{Flow, Step},
-    parse::{From, Keys},
+    parse::From,
 };
 
 pub(super) fn function(flow: &Flow<'_>) -> TokenStream {
-    let steps = flow.steps.iter().flat_map(|step| {
-        let keys = keys(&step.args.keys, "step");
-        names(flow, step).chain(keys)
+    let steps = flow.steps.iter().filter_map(|step| {
+        let names: Vec<TokenStream> = names(flow, step).collect();
+        (!names.is_empty()).then(|| quote!(let _ = (#(#names,)*);))
     });
-    let keys = keys(&flow.args.keys, "flow");
-    quote!(fn __mentions() { #(#steps)* #(#keys)* })
+    quote!(fn __mentions() { #(#steps)* })
 }
 
 /// The steps that a step names.
@@ -41,14 +40,6 @@ fn names<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> impl Iterator<Item = Tok
         // The function's own name, because it may be raw.
         let mut name = target.ident.clone();
         name.set_span(at.span());
-        let path = path_of(flow, &name);
-        target.is_callable().then(|| quote!(let _ = #path;))
+        target.is_callable().then(|| path_of(flow, &name))
     })
-}
-
-fn keys(keys: &Keys, attribute: &str) -> impl Iterator<Item = TokenStream> {
-    let module = Ident::new(attribute, proc_macro2::Span::call_site());
-    // `if` and `crate` are no names of constants.
-    let keys = keys.iter().filter(|key| *key != "if" && *key != "crate");
-    keys.map(move |key| quote!(let _ = __p::arguments::#module::#key;))
 }

@@ -7,6 +7,7 @@
 //! its first and last token; editors look at identifiers. So the punctuation around a checked expression carries the place of
 //! the user's token, and no identifier of ours does; see [`span`].
 
+mod argument;
 mod codec;
 mod cycle;
 mod definition;
@@ -17,6 +18,7 @@ mod output;
 mod runner;
 mod span;
 mod step_enum;
+mod step_names;
 mod takes;
 mod value;
 
@@ -27,6 +29,7 @@ pub(crate) use item::user_item;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{Attribute, Meta};
 
 use crate::{
     check::Cycle,
@@ -35,95 +38,56 @@ use crate::{
 
 /// All that stands beside the user's `impl`.
 pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
-    let step_enum = step_enum::item(flow);
+    let krate = &flow.krate;
+    let (step_enum, step_id) = (step_enum::item(flow), step_enum::step_id(flow));
+    let steps = definition::steps(flow);
     if flow.is_generic {
-        return generic(flow, &step_enum);
+        // All else would need the parameters.
+        return quote! {
+            #step_enum
+            const _: () = {
+                use #krate::__private as __p;
+                #steps
+                #step_id
+            };
+        };
     }
     let output = output::item(flow);
+    let debug = output::debug(flow);
     let cycles = cycles.iter().map(|cycle| cycle::check(flow, cycle));
-    let krate = &flow.krate;
     let mentions = mentions::function(flow);
-    let values = (flow.emitted()).map(|(_, step)| value::of_step(step));
-    let input_codecs = codec::of_input(flow);
+    let values = flow.emitted().map(|(_, step)| value::of_step(step));
     let codecs = flow
         .emitted()
-        .map(|(index, step)| codec::of_step(flow, index, step));
-    let handlers = handlers(flow);
-    let takes = takes::checks(flow);
-    let step_id = step_enum::step_id(flow);
+        .map(|(index, step)| codec::item(flow, index, step));
+    let takes = takes::functions(flow);
+    let handlers = runner::items(flow);
     let implementation = implementation(flow);
+    // A deprecated step is still a step.
+    let deprecated = (flow.steps.iter())
+        .any(step_deprecated)
+        .then(|| quote!(#[allow(deprecated)]));
     quote! {
         #step_enum
         #output
-        #[allow(
-            clippy::all, clippy::pedantic, clippy::nursery,
-            dead_code, deprecated, non_camel_case_types, non_snake_case, unused,
-        )]
+        #deprecated
         const _: () = {
             use #krate::__private as __p;
+            // Traits whose functions are called where those of a type don't apply.
+            use __p::{Hidden as _, Unshared as _, Unstored as _};
             #mentions
             #(#cycles)*
             #(#values)*
-            #input_codecs
-            #takes
             #(#codecs)*
+            #takes
             #handlers
+            #steps
             #step_id
+            #debug
             #implementation
+            // A step is in use, whether or not the flow is.
+            let _ = (&__HANDLERS, __mentions);
         };
-    }
-}
-
-/// Only the enum: all else would need the parameters.
-fn generic(flow: &Flow<'_>, step_enum: &TokenStream) -> TokenStream {
-    let (krate, step_id) = (&flow.krate, step_enum::step_id(flow));
-    quote! {
-        #step_enum
-        const _: () = {
-            use #krate::__private as __p;
-            #step_id
-        };
-    }
-}
-
-/// The functions that the worker calls, and `impl StateOfHandlers`.
-///
-/// All of it under conditions: that the state can be shared, and for each function that its values can be stored, which says that they can be
-/// shared too. A state that can't is then one error, where `impl Flow` names it, and an output or the input one where its codec is made;
-/// neither is one more for each step that takes it. With a binder, rustc takes a condition as given and looks at it only where it is
-/// asked for: to list a function whose condition does not hold, it goes on to the trait.
-fn handlers(flow: &Flow<'_>) -> TokenStream {
-    let state = state_type(flow);
-    let of_state = (flow.state.as_ref())
-        .map(|state| quote!(for<'s> #state: __p::SharedState + __p::Send + __p::Sync,));
-    let steps = flow.emitted().map(|(_, step)| step);
-    let functions = steps.clone().map(|step| {
-        let (function, values) = (runner::function(flow, step), runner::values(flow, step));
-        quote! {
-            impl __Run
-            where
-                #of_state
-                #(for<'s> #values: __p::Stored,)*
-                // Holds, and spares rustc to look through all that a task is made of, under the conditions of each step anew.
-                for<'s> __p::Task<'s>: __p::Sync,
-            {
-                #function
-            }
-        }
-    });
-    let unlisted = steps.clone().map(|step| runner::unlisted(flow, step));
-    let names = steps.map(runner::name);
-    let step_enum = step_enum::path(flow);
-    quote! {
-        struct __Run;
-        #(#functions)*
-        trait __Unlisted { #(#unlisted)* }
-        impl __Unlisted for __Run {}
-        #[automatically_derived]
-        #[diagnostic::do_not_recommend]
-        impl __p::StateOfHandlers<#step_enum> for #state where #of_state {
-            const HANDLERS: &'static [__p::Handler<Self>] = &[#(__Run::#names),*];
-        }
     }
 }
 
@@ -143,7 +107,7 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
     } else {
         quote!(__p::OneQueue)
     };
-    let definition = definition::literal(flow);
+    let definition = definition::of_flow(flow);
     let fields = output::fields(flow);
     quote! {
         #[automatically_derived]
@@ -154,11 +118,24 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
             type Step = #step_enum;
             type Queues = #queues;
             const DEFINITION: &'static __p::FlowDefinition<'static> = &#definition;
+            const __HANDLERS: &'static [__p::Handler<#state>] = __HANDLERS;
             fn __output(__outputs: &__p::Outputs<'_>) -> __p::Result<#output, __p::DecodeError> {
                 __p::Result::Ok(#output { #(#fields)* })
             }
         }
     }
+}
+
+/// Whether a step is deprecated, or may name what is.
+fn step_deprecated(step: &Step<'_>) -> bool {
+    let mentions = |attr: &Attribute| match &attr.meta {
+        Meta::List(list) if attr.path().is_ident("allow") || attr.path().is_ident("expect") => {
+            let mut tokens = list.tokens.clone().into_iter();
+            tokens.any(|token| token.to_string() == "deprecated")
+        }
+        _ => attr.path().is_ident("deprecated"),
+    };
+    step.source.attrs.iter().any(mentions)
 }
 
 /// `type name = ty;`. A type that may not be used here, such as a private one, is then shown where it was named.

@@ -3,11 +3,14 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::codec;
-use crate::model::{Flow, Step};
+use super::{
+    codec,
+    span::{ours_at, visible_at},
+};
+use crate::model::{Flow, Step, types::ends};
 
 pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
-    let name = &flow.output;
+    let name = ours_at(&flow.output);
     let doc = format!(
         " What a completed run of [`{}`] returns: the output of every step that no other step depends on.",
         flow.ident
@@ -15,34 +18,57 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
     let derives = &flow.args.output_derive;
     let derive = (!derives.is_empty()).then(|| quote!(#[derive(#(#derives),*)]));
     let fields = leaves(flow).map(|(index, step, ty)| {
-        let (field, what) = (
-            step.ident,
-            format!(" The output of [`{}::{}`]", flow.step_enum, step.variant),
-        );
+        // Placed at the type, where a derive that the type lacks is reported; no lint looks at names of ours.
+        let (at, _) = ends(&ty);
+        let (vis, field) = (visible_at(at), ours_at(step.ident));
+        let what = format!(" The output of [`{}::{}`]", flow.step_enum, step.variant);
         if flow.skips[index].may_be_skipped {
             let doc = format!("{what}, or `None` if it was skipped.");
-            quote!(#[doc = #doc] pub #field: ::core::option::Option<#ty>)
+            quote!(#[doc = #doc] #vis #field: ::core::option::Option<#ty>)
         } else {
             let doc = format!("{what}.");
-            quote!(#[doc = #doc] pub #field: #ty)
+            quote!(#[doc = #doc] #vis #field: #ty)
         }
     });
     quote! {
         #[doc = #doc]
-        #[allow(dead_code, missing_debug_implementations, private_interfaces, unreachable_pub)]
         #derive
         pub struct #name { #(#fields),* }
+    }
+}
+
+/// `impl Debug`, unless the user derives it: a field shows its value if its type can, so that no output needs a bound.
+pub(super) fn debug(flow: &Flow<'_>) -> TokenStream {
+    let mut derives = flow.args.output_derive.iter();
+    let is_debug = |path: &syn::Path| (path.segments.last()).is_some_and(|it| it.ident == "Debug");
+    if derives.any(is_debug) {
+        return TokenStream::new();
+    }
+    let (name, fields) = (&flow.output, leaves(flow).map(|(_, step, _)| step.ident));
+    let shown = fields.map(|field| {
+        let text = syn::ext::IdentExt::unraw(field).to_string();
+        quote!(.field(#text, __p::Shown(&self.#field).shown()))
+    });
+    let text = name.to_string();
+    quote! {
+        #[automatically_derived]
+        impl __p::Debug for #name {
+            fn fmt(&self, __f: &mut __p::Formatter<'_>) -> __p::FmtResult {
+                __f.debug_struct(#text)#(#shown)*.finish()
+            }
+        }
     }
 }
 
 /// The fields as they are decoded.
 pub(super) fn fields(flow: &Flow<'_>) -> impl Iterator<Item = TokenStream> {
     leaves(flow).map(|(index, step, _)| {
-        let (field, slug, codec) = (step.ident, &step.slug, codec::name(step));
+        let (field, slug) = (step.ident, &step.slug);
+        let codec = codec::of_output(flow, index);
         if flow.skips[index].may_be_skipped {
-            quote!(#field: __outputs.optional(#slug, &#codec())?,)
+            quote!(#field: __outputs.optional(#slug, #codec)?,)
         } else {
-            quote!(#field: __outputs.required(#slug, &#codec())?,)
+            quote!(#field: __outputs.required(#slug, #codec)?,)
         }
     })
 }

@@ -53,3 +53,16 @@ pub(super) fn function(flow: &Flow<'_>, name: &Ident) -> TokenStream {
     let self_ty = respan(flow.self_ty.clone(), Span::call_site());
     quote_spanned!(name.span()=> <#self_ty>::#name)
 }
+
+/// A name of ours at the place of one of the user's: lints, which are about what the user wrote, pass it over.
+pub(super) fn ours_at(name: &Ident) -> Ident {
+    let mut name = name.clone();
+    name.set_span(Span::call_site().located_at(name.span()));
+    name
+}
+
+/// `pub` at a place, in the same way.
+pub(super) fn visible_at(at: Span) -> TokenStream {
+    let at = Span::call_site().located_at(at);
+    quote_spanned!(at=> pub)
+}

@@ -1,8 +1,10 @@
 //! The check of each parameter that takes an output or an element.
 //!
-//! For each there is a trait with a text of its own for types that don't fit, and a function whose bound is that trait. rustc
-//! underlines the parameter's type, because the call names it, and what the value comes from, because the bound is
-//! placed there.
+//! The runtime has a trait for each sentence about a type that does not fit. Here stands a function for each output that steps
+//! take, whose bound is such a trait. rustc underlines the parameter's type, because the call names it, and what the
+//! value comes from, because the bound is placed there. The steps' names are constants that the caller is generic over.
+
+use std::collections::HashSet;
 
 use pgflow_definition::SkipMode;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -11,229 +13,179 @@ use syn::Type;
 
 use super::{
     element::{self, Element},
+    span::call_at,
+    step_names::StepNames,
     value,
 };
 use crate::model::{
     Binding, Flow, Output, Param, Skips, Step,
-    types::{ends, is_option, is_string, show, vec_element},
+    types::{ends, is_option, is_string, vec_element},
 };
 
-pub(super) fn checks(flow: &Flow<'_>) -> TokenStream {
+/// One function for each way in which a value is taken.
+pub(super) fn functions(flow: &Flow<'_>) -> TokenStream {
     let steps = flow.emitted().map(|(_, step)| step);
-    let checks: Vec<Check> = steps
+    let mut seen = HashSet::new();
+    let functions: Vec<TokenStream> = steps
         .flat_map(|step| step.params.iter().map(move |param| (step, param)))
-        .filter_map(|(step, param)| check(flow, step, param))
+        .filter_map(|(step, param)| Check::of(flow, step, param))
+        .filter(|check| seen.insert(check.name.to_string()))
+        .map(|check| check.function())
         .collect();
-    let traits = checks.iter().map(Check::trait_with_text);
-    let functions = checks.iter().map(Check::function);
+    if functions.is_empty() {
+        return TokenStream::new();
+    }
     quote! {
-        #(#traits)*
-        struct __Takes;
-        impl __Takes { #(#functions)* }
+        struct __Take<const __ME: __p::Name, const __OF: __p::Name>;
+        impl<const __ME: __p::Name, const __OF: __p::Name> __Take<__ME, __OF> {
+            #(#functions)*
+        }
     }
 }
 
-/// The function that checks a parameter.
-pub(super) fn name(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Ident {
-    let source = match param.binding {
-        Binding::Dependency(index) => &flow.steps[index].name,
-        _ => &param.key,
-    };
-    let name = format_ident!("{}_takes_{source}", step.name);
-    // Names that contain the word could otherwise be put together in two ways.
-    let is_ambiguous = step.name.contains("_takes") || source.contains("takes_");
-    if is_ambiguous {
-        format_ident!("{name}_as_{}", step.name.len())
-    } else {
-        name
-    }
+/// The value in the slot through the check of this parameter.
+pub(super) fn call(
+    flow: &Flow<'_>,
+    step: &Step<'_>,
+    param: &Param,
+    names: &mut StepNames,
+) -> Option<TokenStream> {
+    let (ty, slot) = (&param.ty, &param.local);
+    let check = Check::of(flow, step, param)?;
+    let function = format_ident!("{}", check.name, span = Span::call_site());
+    let me = names.of(step);
+    let source = check
+        .source
+        .map_or_else(|| me.clone(), |source| names.of(source));
+    Some(call_at(
+        ty,
+        &quote!(<__Take<{ #me }, { #source }>>::#function),
+        &ty.to_token_stream(),
+        quote!(&mut #slot),
+    ))
 }
 
-struct Check {
+struct Check<'m> {
     name: Ident,
     /// What holds the value: `Required` or `Skippable`.
-    slot: TokenStream,
-    /// The value's type.
+    slot: &'static str,
+    /// The trait.
+    sentence: &'static str,
+    /// The value's type, and what can be borrowed of it besides itself.
     ty: TokenStream,
+    borrowed: Option<TokenStream>,
+    /// The step that the value comes from, if it is not the flow's input.
+    source: Option<&'m Step<'m>>,
     /// Where the value comes from: a type that the bound is placed at, and a place on the same line for the function.
     origin: TokenStream,
     beside_origin: Span,
-    text: Text,
 }
 
-#[derive(Default)]
-struct Text {
-    message: String,
-    label: String,
-    note: Option<String>,
-}
-
-fn check(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Option<Check> {
-    let name = name(flow, step, param);
-    match param.binding {
-        Binding::Dependency(index) => {
-            let dependency = &flow.steps[index];
-            let output = dependency.output.as_ref().ok()?;
-            let skips = flow.skips[index];
-            let slot = if skips.leaves_dependents_without {
-                quote!(Skippable)
-            } else {
-                quote!(Required)
-            };
-            Some(Check {
-                name,
-                slot,
-                ty: value::output_name(dependency).into_token_stream(),
-                origin: output.ok.to_token_stream(),
-                beside_origin: output.arrow,
-                text: dependency_text(step, param, dependency, output, skips),
-            })
+impl<'m> Check<'m> {
+    fn of(flow: &'m Flow<'_>, step: &'m Step<'_>, param: &Param) -> Option<Self> {
+        match param.binding {
+            Binding::Dependency(index) => Self::of_output(flow, index, param),
+            Binding::Item => Self::of_element(flow, step),
+            _ => None,
         }
-        Binding::Item => match element::of_step(flow, step)? {
-            Element::Projected { .. } => None,
-            Element::Known(element) => Some(Check {
-                name,
-                slot: quote!(Required),
-                ty: element.value,
-                text: Text {
-                    message: format!(
-                        "step `{}` maps over {}, whose elements are `{{Out}}`, but its `item` is `{{Self}}`",
-                        step.name, element.source
-                    ),
-                    label: one_of(
-                        borrowed(element.ty, vec_element(element.ty)).as_deref(),
-                        |form| format!("`{form}`"),
-                    ),
-                    note: None,
-                },
-                origin: element.list,
-                beside_origin: element.beside_list,
-            }),
-        },
-        _ => None,
     }
-}
 
-fn dependency_text(
-    step: &Step<'_>,
-    param: &Param,
-    dependency: &Step<'_>,
-    output: &Output,
-    skips: Skips,
-) -> Text {
-    let (me, name) = (&step.name, &dependency.name);
-    let each = match dependency.map {
-        Some(_) => " (one per element)",
-        None => "",
-    };
-    let element = match dependency.map {
-        Some(_) => Some(&output.ok),
-        None => vec_element(&output.ok),
-    };
-    let borrowed = borrowed(&output.ok, element);
-    let mismatch = format!(
-        "step `{me}` takes `{name}` as `{{Self}}`, but step `{name}` returns `{{Out}}`{each}"
-    );
-    if skips.leaves_dependents_without {
-        let when = if dependency.when_exhausted() == SkipMode::Skip {
-            "when its attempts are exhausted"
-        } else {
-            "when its condition is not met"
+    fn of_output(flow: &'m Flow<'_>, index: usize, param: &Param) -> Option<Self> {
+        let source = &flow.steps[index];
+        let output = source.output.as_ref().ok()?;
+        let (slot, what, sentence) = sentence(source, output, flow.skips[index], param);
+        let is_list = source.map.is_some() || vec_element(&output.ok).is_some();
+        let element = is_list.then(|| value::element_name(source).into_token_stream());
+        Some(Self {
+            name: format_ident!("{what}_of_{}", source.name, span = output.arrow),
+            slot,
+            sentence,
+            ty: value::output_name(source).into_token_stream(),
+            borrowed: borrowed(&output.ok, element),
+            source: Some(source),
+            origin: output.ok.to_token_stream(),
+            beside_origin: output.arrow,
+        })
+    }
+
+    fn of_element(flow: &'m Flow<'_>, step: &'m Step<'_>) -> Option<Self> {
+        let Element::Known(element) = element::of_step(flow, step)? else {
+            return None;
         };
-        return Text {
-            message: if is_option(&param.ty) {
-                mismatch
-            } else {
-                format!(
-                    "step `{name}` may be skipped, but step `{me}` takes its output as `{{Self}}`"
-                )
-            },
-            label: one_of(borrowed.as_deref(), |form| format!("`Option<{form}>`")),
-            note: Some(format!(
-                "`{name}` is skipped {when}, and `{me}` runs without its output then"
-            )),
+        let (name, sentence) = match element.source {
+            Some(source) => (format_ident!("element_of_{}", source.name), "TakesElement"),
+            None => (format_ident!("input_element"), "TakesInputElement"),
         };
-    }
-    let label = one_of(borrowed.as_deref(), |form| format!("`{form}`"));
-    if !is_option(&param.ty) || is_option(&output.ok) {
-        return Text {
-            message: mismatch,
-            label,
-            note: None,
-        };
-    }
-    let (what, note) = if skips.cascades {
-        (
-            "is always present here",
-            format!(
-                "when `{name}` is skipped, `{me}` is skipped with it (\"skip-cascade\"), so the output is always there when `{me}` runs"
-            ),
-        )
-    } else {
-        (
-            "can't be skipped",
-            format!(
-                "an `Option` is for dependencies with `if`, `if_not` or `when_exhausted = \"skip\"`; `{name}` has none of them"
-            ),
-        )
-    };
-    Text {
-        message: format!("step `{name}` {what}, but step `{me}` takes its output as `{{Self}}`"),
-        label,
-        note: Some(note),
-    }
-}
-
-/// The form in which a value can be borrowed besides `&Out`; the label of a trait is a format string.
-fn borrowed(ty: &Type, element: Option<&Type>) -> Option<String> {
-    let form = match element {
-        Some(element) => format!("&[{}]", show(element)),
-        None if is_string(ty) => "&str".to_owned(),
-        None => return None,
-    };
-    Some(form.replace('{', "{{").replace('}', "}}"))
-}
-
-fn one_of(borrowed: Option<&str>, form: impl Fn(&str) -> String) -> String {
-    let (owned, reference) = (form("{Out}"), form("&{Out}"));
-    match borrowed {
-        Some(borrowed) => format!("expected {owned}, {reference} or {}", form(borrowed)),
-        None => format!("expected {owned} or {reference}"),
-    }
-}
-
-impl Check {
-    fn trait_with_text(&self) -> TokenStream {
-        let Self {
-            name, slot, text, ..
-        } = self;
-        let Text {
-            message,
-            label,
-            note,
-        } = text;
-        let note = note.as_ref().map(|note| quote!(, note = #note));
-        quote! {
-            #[diagnostic::on_unimplemented(message = #message, label = #label #note)]
-            trait #name<'s, Out>: __p::FromSlot<'s, __p::#slot<Out>> {}
-            #[diagnostic::do_not_recommend]
-            impl<'s, Out, P: __p::FromSlot<'s, __p::#slot<Out>>> #name<'s, Out> for P {}
-        }
+        let part = vec_element(element.ty);
+        let value = &element.value;
+        let part = part.map(|_| quote!(<#value as __p::IntoIterator>::Item));
+        Some(Self {
+            name,
+            slot: "Required",
+            sentence,
+            borrowed: borrowed(element.ty, part),
+            ty: element.value,
+            source: element.source,
+            origin: element.list,
+            beside_origin: element.beside_list,
+        })
     }
 
     fn function(&self) -> TokenStream {
-        let Self { name, slot, ty, .. } = self;
+        let (ty, or) = (&self.ty, self.borrowed.as_ref().map(|_| "Or"));
+        let borrowed = self.borrowed.as_ref().map(|borrowed| quote!(#borrowed,));
+        let slot = format_ident!("{}", self.slot);
+        let sentence = format_ident!("{}{}", self.sentence, or.unwrap_or_default());
         // The bound begins and ends at the origin; the function's name stands on the same line, or rustc would show its line too.
         let (first, last) = ends(&self.origin);
         let (binder, close) = (quote_spanned!(first=> for<>), quote_spanned!(last=> >));
-        let function = Ident::new(&name.to_string(), self.beside_origin);
+        let function = Ident::new(&self.name.to_string(), self.beside_origin);
         quote! {
             fn #function<'s, P>(slot: &'s mut __p::#slot<#ty>) -> P
             where
-                P: #binder #name<'s, #ty #close
+                P: #binder __p::#sentence<'s, #ty, #borrowed __ME, __OF #close
             {
-                P::from_slot(slot)
+                __p::FromSlot::from_slot(slot)
             }
         }
+    }
+}
+
+/// The slot, the function and the trait for an output that a parameter takes.
+fn sentence(
+    source: &Step<'_>,
+    output: &Output,
+    skips: Skips,
+    param: &Param,
+) -> (&'static str, &'static str, &'static str) {
+    if skips.leaves_dependents_without {
+        let sentence = if source.when_exhausted() == SkipMode::Skip {
+            "TakesFallible"
+        } else {
+            "TakesConditional"
+        };
+        return ("Skippable", "output", sentence);
+    }
+    if is_option(&param.ty) && !is_option(&output.ok) {
+        let sentence = if skips.cascades {
+            "TakesCascading"
+        } else {
+            "TakesCertain"
+        };
+        return ("Required", "certain_output", sentence);
+    }
+    let sentence = match source.map {
+        Some(_) => "TakesOutputs",
+        None => "TakesOutput",
+    };
+    ("Required", "output", sentence)
+}
+
+/// The form in which a value can be borrowed besides a reference to it.
+fn borrowed(ty: &Type, element: Option<TokenStream>) -> Option<TokenStream> {
+    match element {
+        Some(element) => Some(quote!(&'s [#element])),
+        None if is_string(ty) => Some(quote!(&'s __p::str)),
+        None => None,
     }
 }

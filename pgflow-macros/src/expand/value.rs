@@ -23,33 +23,23 @@ pub(super) fn of_step(step: &Step<'_>) -> TokenStream {
     if let Some(ty) = element {
         let element = element_name(step);
         quote! {
-            type #element = <fn() -> #ty as __p::Returns>::Value;
-            type #name = ::std::vec::Vec<#element>;
+            type #element = __p::Value<fn() -> #ty>;
+            type #name = __p::Vec<#element>;
         }
     } else {
         let ty = &output.ok;
-        quote!(type #name = <fn() -> #ty as __p::Returns>::Value;)
+        quote!(type #name = __p::Value<fn() -> #ty>;)
     }
 }
 
 /// What dependents take; only for a step whose output is readable.
 pub(super) fn output_name(step: &Step<'_>) -> Ident {
-    name_for("__OutputOf_", step)
+    name_for("__Out_", step)
 }
 
 /// An element of it; only for a map step, or one that returns a `Vec<_>`.
 pub(super) fn element_name(step: &Step<'_>) -> Ident {
-    name_for("__ElementOf_", step)
-}
-
-/// The output and, of a list, its elements.
-pub(super) fn all_of_step(step: &Step<'_>) -> impl Iterator<Item = TokenStream> {
-    let output = step.output.as_ref().ok();
-    let is_list =
-        output.is_some_and(|output| step.map.is_some() || vec_element(&output.ok).is_some());
-    let element = is_list.then(|| element_name(step));
-    let whole = output.map(|_| output_name(step));
-    whole.into_iter().chain(element).map(|name| quote!(#name))
+    name_for("__Item_", step)
 }
 
 /// The flow's input.
@@ -61,5 +51,5 @@ pub(super) fn input(flow: &Flow<'_>) -> TokenStream {
 /// An element of an input that is written `Vec<_>`.
 pub(super) fn input_element(flow: &Flow<'_>) -> TokenStream {
     let input = input(flow);
-    quote!(<#input as ::core::iter::IntoIterator>::Item)
+    quote!(<#input as __p::IntoIterator>::Item)
 }

@@ -146,9 +146,9 @@ pub(crate) const FLOW: &[Argument] = &[
     Argument {
         key: "output_derive",
         other_words: &["derive", "derives"],
-        form: "a list of derives for it: `[Debug, Clone]`; a `#[derive(..)]` above `#[flow]`, which rustc proposes, is of no use",
+        form: "a list of derives for it besides `Debug`, which it has: `[PartialEq, Clone]`; a `#[derive(..)]` above `#[flow]`, which rustc proposes, is of no use",
         default: "none",
-        hover: "`output_derive = [Debug, Clone]`: derives for the output struct.",
+        hover: "`output_derive = [PartialEq, Clone]`: derives for the output struct.",
         ..ARGUMENT
     },
     Argument {
@@ -221,6 +221,7 @@ pub(crate) const STEP: &[Argument] = &[
         other_words: &["when", "condition", "only_if", "run_if", "cond"],
         form: "an object, `{ plan: \"premium\", size: [1, 2] }`: run only where the input, or the outputs of the dependencies, contain it; not with `map = input`",
         default: "none",
+        hover: "`if = { .. }`: run only if the input contains this.",
         ..ARGUMENT
     },
     Argument {

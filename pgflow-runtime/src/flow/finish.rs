@@ -1,10 +1,8 @@
 //! From what a handler returned to what the worker reports.
 
-use std::future::Future;
-
 use serde_json::value::RawValue;
 
-use super::{BoxFuture, EncodeError, StepError, stored::Codec};
+use super::{EncodeError, StepError, stored::Codec};
 use crate::contained::contain;
 
 /// The types that can stand for the error of a step.
@@ -76,17 +74,16 @@ fn unstorable(error: &EncodeError) -> StepError {
     StepError::permanent(format!("the step's output can't be stored: {error}"))
 }
 
-/// Boxes the user's future: the one place where it must be `Send`.
-pub fn boxed<'a, F>(future: F) -> BoxFuture<'a, F::Output>
-where
-    F: Future + Send + 'a,
-{
-    Box::pin(future)
-}
-
 /// Stands for a value whose mistake is reported; such a program does not compile.
 pub fn poison<T>() -> T {
     unreachable!("a value that was reported as an error")
+}
+
+/// Fails while a constant is computed: the steps of a flow wait for each other.
+// Tracks its caller, so that rustc shows the user's names and not this function.
+#[track_caller]
+pub const fn never_starts(message: &str) {
+    panic!("{}", message);
 }
 
 #[cfg(test)]

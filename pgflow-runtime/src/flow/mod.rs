@@ -16,10 +16,12 @@ mod outputs;
 mod place;
 mod queues;
 mod redact;
+mod run;
 mod slot;
 mod step_error;
 mod stored;
 mod take;
+mod take_output;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,6 @@ pub use queues::{OneQueue, QueueModeMarker, QueuePerStep, StepQueued};
 pub use step_error::{BoxError, StepError, StepResult};
 pub(crate) use stored::{encode, input_fields};
 pub use task::Task;
-pub use traits::{BoxFuture, Flow, Handler, HandlerFuture, StepId};
 #[doc(hidden)]
-pub use traits::{SharedState, StateOfHandlers};
+pub use traits::SharedState;
+pub use traits::{BoxFuture, Flow, Handler, HandlerFuture, StepId};

@@ -1,6 +1,9 @@
 //! The outputs of a completed run.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Debug},
+};
 
 use serde_json::value::RawValue;
 
@@ -57,6 +60,37 @@ fn read<T>(slug: &str, json: &RawValue, codec: &Codec<T>) -> Result<T, DecodeErr
 
 fn error(slug: &str, misfit: Misfit) -> DecodeError {
     DecodeError::new(format!("output of step `{slug}`"), misfit)
+}
+
+/// A field of an output as `Debug` of the whole shows it: by its value, if its type can.
+#[derive(Debug)]
+pub struct Shown<'a, T>(pub &'a T);
+
+impl<T: Debug> Shown<'_, T> {
+    /// The value.
+    pub fn shown(&self) -> &dyn Debug {
+        self.0
+    }
+}
+
+/// What stands for that where the type does not implement `Debug`.
+pub trait Hidden {
+    /// No more than that there is something.
+    fn shown(&self) -> &dyn Debug;
+}
+
+impl<T> Hidden for Shown<'_, T> {
+    fn shown(&self) -> &dyn Debug {
+        &Unseen
+    }
+}
+
+struct Unseen;
+
+impl Debug for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use super::{
     message = "`{Self}` can't be stored as JSON",
     label = "needs `Serialize`, `Deserialize`, `Send`, `Sync` and no borrowed data",
     note = "step outputs and flow inputs are stored in Postgres and read back by the steps that depend on them",
-    note = "add `#[derive(serde::Serialize, serde::Deserialize)]` to it, and to the types it is made of; where one of them has these and is not `Send` and `Sync`, use `Arc` instead of `Rc`, and `Mutex` or an atomic type instead of `RefCell` and `Cell`"
+    note = "to a type of your own, and to the types it is made of, add `#[derive(serde::Serialize, serde::Deserialize)]`; of a type of another crate, turn on the feature `serde`, or store something that can be made from it",
+    note = "where it has these and is not `Send` and `Sync`, use `Arc` instead of `Rc`, and `Mutex` or an atomic type instead of `RefCell` and `Cell`"
 )]
 pub trait Stored: Sized + Send + Sync + 'static {
     /// Writes a value.
@@ -76,7 +77,7 @@ pub struct Codec<T> {
 }
 
 /// The codec of a type.
-pub fn codec<T: Stored>() -> Codec<T> {
+pub const fn codec<T: Stored>() -> Codec<T> {
     Codec {
         encode: T::encode,
         decode: T::decode,
@@ -84,24 +85,30 @@ pub fn codec<T: Stored>() -> Codec<T> {
 }
 
 /// The codec of a list, for which the element's bound is enough.
-pub fn vec_codec<T: Stored>() -> Codec<Vec<T>> {
+pub const fn vec_codec<T: Stored>() -> Codec<Vec<T>> {
     Codec {
         encode: |list| T::encode_list(list),
         decode: T::decode_list,
     }
 }
 
-/// The codecs of an element and of a list of them, from one mention of the bound.
-pub fn list_codecs<T: Stored>() -> (Codec<T>, Codec<Vec<T>>) {
+/// The codecs of an element and of a list of them.
+pub type ListCodecs<T> = (Codec<T>, Codec<Vec<T>>);
+
+/// Both, from one mention of the bound.
+pub const fn list_codecs<T: Stored>() -> ListCodecs<T> {
     (codec(), vec_codec())
 }
 
 /// The codec of a flow's input; the bound is the one on [`Flow::Input`].
-pub fn input_codec<F: Flow>() -> Codec<F::Input> {
+pub const fn input_codec<F: Flow>() -> Codec<F::Input> {
     codec()
 }
 
-/// A function as its result: generated code names an output as what a function returns.
+/// The result of a function: generated code names an output as what a function returns.
+pub type Value<F> = <F as Returns>::Value;
+
+/// A function as its result.
 pub trait Returns {
     /// The result.
     type Value;

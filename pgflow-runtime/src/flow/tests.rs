@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Flow, Outputs, StateOfHandlers, StepError, StepId, StepResult, Task};
+use super::{Flow, Outputs, StepError, StepId, StepResult, Task};
 use crate::context::{Attempt, StepContext};
 
 /// The second of three attempts at the element with index 4.
@@ -112,7 +112,7 @@ impl Everything {
 async fn run(step: Step, input: &str, flow_input: Option<&str>) -> Result<String, StepError> {
     let definition = &Everything::DEFINITION.steps[step.index()];
     let task = Task::new(definition, raw(input), flow_input.map(raw), context())?;
-    let handler = <State as StateOfHandlers<Step>>::HANDLERS[step.index()];
+    let handler = Everything::__HANDLERS[step.index()];
     handler(&task, &State(5))
         .await
         .map(|json| json.get().to_owned())

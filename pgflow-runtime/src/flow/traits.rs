@@ -1,6 +1,13 @@
 //! The traits that `#[flow]` implements.
 
-use std::{any::Any, fmt::Debug, future::Future, hash::Hash, pin::Pin, sync::Arc};
+use std::{
+    any::Any,
+    fmt::{Debug, Display},
+    future::Future,
+    hash::Hash,
+    pin::Pin,
+    sync::Arc,
+};
 
 use pgflow_definition::FlowDefinition;
 use serde_json::value::RawValue;
@@ -17,7 +24,9 @@ pub type HandlerFuture<'a> = BoxFuture<'a, Result<Box<RawValue>, StepError>>;
 pub type Handler<S> = for<'a> fn(&'a Task<'a>, &'a S) -> HandlerFuture<'a>;
 
 /// Names one step of a flow. Implemented by the enum that `#[flow]` generates.
-pub trait StepId: Copy + Eq + Hash + Debug + Send + Sync + 'static {
+///
+/// Steps are ordered as in the definition, and displayed as their slugs.
+pub trait StepId: Copy + Ord + Hash + Debug + Display + Send + Sync + 'static {
     /// Every step, in the order of the definition.
     const ALL: &'static [Self];
 
@@ -34,14 +43,13 @@ pub trait StepId: Copy + Eq + Hash + Debug + Send + Sync + 'static {
     label = "not a flow",
     note = "a flow is a type with a `#[flow(input = ..)] impl {Self} {{ .. }}` block"
 )]
-pub trait Flow: Sized + Send + Sync + 'static {
+pub trait Flow: Sized + 'static {
     /// What a run starts from.
     type Input: Stored;
     /// What a completed run returns: the outputs of the leaf steps.
-    // Without bounds: an output that can't be sent is reported where its step returns it, and not once more here.
-    type Output;
+    type Output: Send + 'static;
     /// What handlers can take as `state`, any type that is `Send + Sync + 'static`; `()` when the flow names none.
-    type State: StateOfHandlers<Self::Step>;
+    type State: SharedState;
     /// Names the steps.
     type Step: StepId;
     /// [`OneQueue`](super::OneQueue) or [`QueuePerStep`](super::QueuePerStep).
@@ -50,12 +58,21 @@ pub trait Flow: Sized + Send + Sync + 'static {
     /// Steps, dependencies and options, as sent to Postgres.
     const DEFINITION: &'static FlowDefinition<'static>;
 
+    /// The steps' handlers, by index in the definition.
+    #[doc(hidden)]
+    const __HANDLERS: &'static [Handler<Self::State>];
+
     /// Reads the outputs of the leaf steps.
     #[doc(hidden)]
     fn __output(outputs: &Outputs<'_>) -> Result<Self::Output, DecodeError>;
 }
 
-/// What threads can share.
+/// What threads can share: the state of a flow.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be the state of a flow, which threads share",
+    label = "needs to be `Send`, `Sync` and free of borrowed data",
+    note = "one of the types that it is made of can't be shared: use `Arc` instead of `Rc`, and `Mutex` or an atomic type instead of `RefCell` and `Cell`"
+)]
 // The bounds of the standard library stand on the blanket implementation alone: as supertraits of the bound on `Flow::State` they would
 // be reported one by one.
 #[doc(hidden)]
@@ -75,19 +92,4 @@ impl<S: Send + Sync + 'static> SharedState for S {
     fn lend(&self) -> &(dyn Any + Send + Sync) {
         self
     }
-}
-
-/// A flow's state with the handlers that take it. Implemented by `#[flow]`, for the enum of the flow's steps.
-///
-/// It stands apart from [`Flow`], under the condition that the state can be shared: handlers are checked as if it could, and one that
-/// can't is a mistake of its type alone.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be the state of a flow, which threads share",
-    label = "needs to be `Send`, `Sync` and free of borrowed data",
-    note = "one of the types that it is made of can't be shared: use `Arc` instead of `Rc`, and `Mutex` or an atomic type instead of `RefCell` and `Cell`"
-)]
-#[doc(hidden)]
-pub trait StateOfHandlers<Step>: SharedState {
-    /// The steps' handlers, by index in the definition.
-    const HANDLERS: &'static [Handler<Self>];
 }

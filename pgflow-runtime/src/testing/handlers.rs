@@ -6,7 +6,7 @@ use pgflow_definition::FlowDefinition;
 use serde_json::value::RawValue;
 
 use crate::{
-    flow::{BoxFuture, Flow, StateOfHandlers, StepError, Task, input_fields},
+    flow::{BoxFuture, Flow, StepError, Task, input_fields},
     worker::handlers::{Handlers, call},
 };
 
@@ -29,7 +29,7 @@ impl<F: Flow> Handlers for Borrowed<'_, F> {
         step_index: usize,
         task: &'a Task<'a>,
     ) -> Option<BoxFuture<'a, Result<Box<RawValue>, StepError>>> {
-        let handlers = <F::State as StateOfHandlers<F::Step>>::HANDLERS;
+        let handlers = F::__HANDLERS;
         call(handlers, self.state, step_index, task)
     }
 }

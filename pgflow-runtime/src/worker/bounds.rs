@@ -41,6 +41,42 @@ impl<F, T: Nobody> WorkerOf<F> for T {
 /// A worker whose type is a flow.
 pub type OfFlow<W, F> = <W as WorkerOf<F>>::Worker;
 
+/// The flow's queue mode is known: it need not be where the flow is a parameter.
+#[diagnostic::on_unimplemented(
+    message = "whether flow `{F}` has one queue or one for each step is not known here, so this worker may not fit it",
+    label = "the bound on `{F}` says nothing of its queues",
+    note = "for a `FlowWorker` write `{F}: Flow<Queues = OneQueue>`, for a `StepWorker` write `{F}: StepQueued`"
+)]
+pub trait KnowsQueues<F> {
+    /// Itself.
+    type Worker;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow<Queues: KnownMode>> KnowsQueues<F> for FlowWorker<F> {
+    type Worker = Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Flow<Queues: KnownMode>> KnowsQueues<F> for StepWorker<F> {
+    type Worker = Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, T: Nobody> KnowsQueues<F> for T {
+    type Worker = Self;
+}
+
+/// Either mode.
+pub trait KnownMode {}
+
+impl KnownMode for OneQueue {}
+
+impl KnownMode for QueuePerStep {}
+
+/// A worker whose flow's queue mode is known.
+pub type OfKnownQueues<W, F> = <OfFlow<W, F> as KnowsQueues<F>>::Worker;
+
 /// A flow worker's flow has one queue.
 #[diagnostic::on_unimplemented(
     message = "flow `{F}` has a queue for each step, so `FlowWorker` can't run it; use `StepWorker::<{F}>::all()`, or `StepWorker::<{F}>::new(step)` for one step",
@@ -62,7 +98,7 @@ impl<F, T: Nobody> RunsOneQueue<F> for T {
 }
 
 /// A flow worker that fits its flow.
-pub type OfOneQueue<W, F> = <OfFlow<W, F> as RunsOneQueue<F>>::Worker;
+pub type OfOneQueue<W, F> = <OfKnownQueues<W, F> as RunsOneQueue<F>>::Worker;
 
 /// A step worker's flow has a queue for each step.
 #[diagnostic::on_unimplemented(
@@ -85,7 +121,7 @@ impl<F, T: Nobody> RunsStepQueues<F> for T {
 }
 
 /// A step worker that fits its flow.
-pub type OfStepQueues<W, F> = <OfFlow<W, F> as RunsStepQueues<F>>::Worker;
+pub type OfStepQueues<W, F> = <OfKnownQueues<W, F> as RunsStepQueues<F>>::Worker;
 
 /// The flow has no state.
 #[diagnostic::on_unimplemented(

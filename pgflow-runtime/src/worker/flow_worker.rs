@@ -6,7 +6,10 @@ use sqlx::PgPool;
 
 use super::{
     StepWorkers, WorkerError, WorkerHandle,
-    bounds::{NeedsNoState, OfFlow, OfOneQueue, RunsOneQueue, RunsStepsApart, WorkerOf},
+    bounds::{
+        KnowsQueues, NeedsNoState, OfFlow, OfKnownQueues, OfOneQueue, RunsOneQueue, RunsStepsApart,
+        WorkerOf,
+    },
     builder::{Builder, option_functions},
     group::Group,
     handlers,
@@ -35,7 +38,8 @@ pub struct FlowWorker<F> {
 impl<F> FlowWorker<F>
 where
     Self: WorkerOf<F>,
-    OfFlow<Self, F>: RunsOneQueue<F>,
+    OfFlow<Self, F>: KnowsQueues<F>,
+    OfKnownQueues<Self, F>: RunsOneQueue<F>,
     OfOneQueue<Self, F>: NeedsNoState<F>,
 {
     /// A worker for a flow without state.
@@ -54,7 +58,8 @@ where
 impl<F> FlowWorker<F>
 where
     Self: WorkerOf<F>,
-    OfFlow<Self, F>: RunsOneQueue<F>,
+    OfFlow<Self, F>: KnowsQueues<F>,
+    OfKnownQueues<Self, F>: RunsOneQueue<F>,
 {
     /// A worker whose handlers share `state`.
     pub fn with_state(state: F::State) -> Self

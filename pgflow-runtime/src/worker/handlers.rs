@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::flow::{
     __private::{Handler, Task},
-    BoxFuture, Flow, SharedState, StateOfHandlers, StepError, input_fields,
+    BoxFuture, Flow, SharedState, StepError, input_fields,
 };
 
 /// What a worker runs.
@@ -37,7 +37,7 @@ pub(crate) fn of<F: Flow>(state: F::State) -> Arc<dyn Handlers> {
     Arc::new(OfFlow {
         definition: F::DEFINITION,
         input_fields: input_fields::<F>,
-        handlers: <F::State as StateOfHandlers<F::Step>>::HANDLERS,
+        handlers: F::__HANDLERS,
         state: state.share(),
     })
 }

@@ -7,7 +7,8 @@ use sqlx::PgPool;
 use super::{
     StepWorkers, WorkerError, WorkerHandle,
     bounds::{
-        NeedsNoState, OfFlow, OfStepQueues, QueueOfEachStep, RunsStepQueues, StateOf, WorkerOf,
+        KnowsQueues, NeedsNoState, OfFlow, OfKnownQueues, OfStepQueues, QueueOfEachStep,
+        RunsStepQueues, StateOf, WorkerOf,
     },
     builder::{Builder, option_functions},
     group::Group,
@@ -43,7 +44,8 @@ pub struct StepWorker<F> {
 impl<F> StepWorker<F>
 where
     Self: WorkerOf<F>,
-    OfFlow<Self, F>: RunsStepQueues<F>,
+    OfFlow<Self, F>: KnowsQueues<F>,
+    OfKnownQueues<Self, F>: RunsStepQueues<F>,
     OfStepQueues<Self, F>: NeedsNoState<F>,
 {
     /// A worker for a step of a flow without state; the step is an `F::Step`.
@@ -59,7 +61,8 @@ where
 impl<F> StepWorker<F>
 where
     Self: WorkerOf<F>,
-    OfFlow<Self, F>: RunsStepQueues<F>,
+    OfFlow<Self, F>: KnowsQueues<F>,
+    OfKnownQueues<Self, F>: RunsStepQueues<F>,
 {
     /// A worker whose handler takes `state`.
     // Not any type with a bound of ours, as `new`: with both types known, rustc sees that arguments were swapped.

@@ -3,27 +3,32 @@
 pub mod arguments;
 
 pub use std::{
-    marker::{Send, Sync},
-    option::Option::{None, Some},
+    fmt::{Debug, Display, Formatter, Result as FmtResult},
+    iter::IntoIterator,
+    primitive::{str, usize},
     result::Result,
+    vec::Vec,
 };
 
-pub use pgflow_definition::{
-    Condition, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind,
-    StepOptions,
-};
+pub use arguments::{flow, step};
+pub use pgflow_definition::{FlowDefinition, SkipMode, StepDefinition};
 pub use serde_json::value::RawValue;
 
 pub use super::{
     BoxFuture, DecodeError, Flow, Handler, HandlerFuture, OneQueue, Outputs, QueuePerStep,
-    SharedState, StateOfHandlers, StepError, StepId, Task,
-    finish::{StepFailure, StepReturn, boxed, finish, poison},
+    StepError, StepId, Task,
+    finish::{StepFailure, StepReturn, finish, never_starts, poison},
     map_source::{MapInput, MapSource},
+    outputs::{Hidden, Shown},
+    run::{AllStored, CheckedElsewhere, Run, Unshared, Unstored},
     slot::{FromSlot, Required, Skippable},
-    stored::{Codec, Returns, Stored, codec, input_codec, list_codecs, vec_codec},
+    stored::{
+        Codec, ListCodecs, Returns, Stored, Value, codec, input_codec, list_codecs, vec_codec,
+    },
     take::{
         TakesCtx, TakesInput, TakesItem, TakesListInput, TakesState, TakesStateByValue,
         TakesTextInput, ctx, input, list_input, state, state_by_value, text_input,
     },
+    take_output::*,
     task::{item_of, item_of_input},
 };
