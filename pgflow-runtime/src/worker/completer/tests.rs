@@ -74,11 +74,11 @@ impl recorder::Calls for Arc<Fake> {
         failure: &'a Failure,
     ) -> BoxFuture<'a, Result<Aftermath, CallError>> {
         Box::pin(async move {
-            let nth = self.remember(Call::Fail(key.task_index, failure.retryable));
+            let nth = self.remember(Call::Fail(key.task_index, !failure.retry.is_permanent()));
             self.messages.lock().unwrap().push(failure.message.clone());
             sleep(self.takes).await;
             (self.answer)(nth, &[])?;
-            Ok(if failure.retryable {
+            Ok(if !failure.retry.is_permanent() {
                 Aftermath::Retried(Duration::from_secs(5))
             } else {
                 Aftermath::Failed
@@ -155,8 +155,7 @@ impl Bench {
     fn failure_that_says(&self, task_index: i32, message: &str) {
         let failure = Failure {
             message: message.to_owned(),
-            retry_delay: None,
-            retryable: true,
+            retry: Retry::Ordinary,
         };
         self.send(task_index, Err(failure));
     }
