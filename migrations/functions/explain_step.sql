@@ -14,6 +14,7 @@
 --                                  process of a worker runs nothing else
 --   no_worker                      nobody serves its queue: no live worker, or `disabled_reason`
 --   waiting_for_worker             a live worker will take it
+-- `alone` of a running task says that nothing else runs in its worker's process meanwhile.
 -- `tasks` counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat is newer than 6 seconds.
 -- Raises PF002 (unknown run), PF003 (unknown step).
 -- Locks: none; waits for whoever drops the queue. Callers: anyone.
@@ -93,7 +94,8 @@ begin
         min(x.overdue_at) filter (where x.overdue_at > clock_timestamp()),
         jsonb_agg(
             jsonb_build_object('task_index', x.task_index, 'attempt', x.attempts_count, 'worker_id', x.last_worker_id,
-                'started_at', x.started_at, 'overdue_at', x.overdue_at, 'alone', x.runs_alone)
+                'started_at', x.started_at, 'overdue_at', x.overdue_at)
+                || case when x.runs_alone then '{"alone": true}'::jsonb else '{}' end
             order by x.started_at, x.task_index
         ) filter (where x.n <= 10)
     into v_overdue, v_lost, v_stopped, v_overdue_at, v_running
@@ -268,8 +270,8 @@ begin
         'run_id', v_run.run_id, 'flow_slug', v_run.flow_slug, 'step_slug', v_step.step_slug, 'run_status', v_run.status, 'status', v_step.status,
         'reason', v_reason, 'message', v_message, 'skip_reason', v_step.skip_reason, 'error_message', v_step.error_message,
         'waiting_for', coalesce(v_waiting_for, '[]'), 'tasks', v_tasks, 'running', coalesce(v_running, '[]'),
-        'visible_at', v_visible_at, 'postponed', v_postponed,
+        'visible_at', v_visible_at,
         'queue_name', v_queue, 'live_workers', v_live, 'disabled_reason', v_disabled
-    );
+    ) || case when v_postponed is null then '{}'::jsonb else jsonb_build_object('postponed', v_postponed) end;
 end
 $$;

@@ -92,13 +92,13 @@ begin
         array_agg(t.run_id) filter (where t.is_taken), array_agg(t.step_slug) filter (where t.is_taken),
         array_agg(t.task_index) filter (where t.is_taken), array_agg(t.ctid) filter (where t.is_taken),
         array_agg(t.message_id) filter (where t.is_taken), array_agg(o.timeout) filter (where t.is_taken),
-        array_agg(least(2147483647, o.max_attempts::bigint + t.uncounted_attempts + t.runs_alone::int)::int) filter (where t.is_taken),
+        array_agg(greatest(least(2147483647, o.max_attempts::bigint + t.uncounted_attempts), t.attempts_count + 1)::int) filter (where t.is_taken),
         array_agg(t.message_id) filter (where not t.is_taken)
     into v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts, v_waiting
     from (select distinct u as id from unnest(msg_ids) u order by u) m
     cross join lateral (
         select
-            k.ctid, k.run_id, k.step_slug, k.task_index, k.message_id, k.uncounted_attempts, k.runs_alone,
+            k.ctid, k.run_id, k.step_slug, k.task_index, k.message_id, k.attempts_count, k.uncounted_attempts, k.runs_alone,
             not k.runs_alone or k.message_id is not distinct from v_alone as is_taken
         from pgflow.step_tasks k
         where k.queue_name = v_queue and k.message_id = m.id and k.flow_slug = v_flow and k.status = 'queued'

@@ -338,6 +338,11 @@ pub(crate) async fn hidden_by<T>(
     at_least..=at_most
 }
 
+/// Whether a message was hidden for a backoff of so many seconds: up to a quarter more at random.
+pub(crate) fn is_backoff(hidden: &RangeInclusive<i64>, seconds: i64) -> bool {
+    *hidden.end() >= seconds && *hidden.start() <= seconds + seconds / 4
+}
+
 async fn now(pool: &PgPool) -> DateTime<Utc> {
     sqlx::query_scalar("select clock_timestamp()")
         .fetch_one(pool)
