@@ -12,7 +12,7 @@
 -- Messages are read in the order in which they became visible, which is how PGMQ's index has them: hidden ones cost nothing.
 -- A message whose task is locked by somebody else is left for the next claim, and this one reads past it (see _read_past_locked); so is a fatal
 -- answer, with all that was read, while somebody else holds the function's row. `max_attempts` of a row goes with its `attempt`, which counts all
--- starts: it includes those that do not count, and is never below.
+-- starts: it includes those that do not count, and the one that is made alone.
 -- Raises PF007 (unknown or stopped worker), PF008 (visibility), PF009 (max_tasks). A deprecated worker gets nothing.
 -- Locks: queue rows, then tasks; last, for a fatal answer, the function's row, and for an attempt alone the workers' rows. It waits for none of them, so it can't be part of a deadlock: a fence
 -- holds the function and waits for workers, and a deletion holds workers and waits for tasks and queues.
@@ -121,7 +121,10 @@ begin
         from (
             select
                 m.id, m.n, t.run_id, t.step_slug, t.task_index, l.ctid as place, o.timeout,
-                greatest(least(2147483647, o.max_attempts::bigint + l.uncounted_attempts), l.attempts_count + 1)::int as max_attempts,
+                least(2147483647, case
+                    when l.runs_alone then greatest(o.max_attempts::bigint + l.uncounted_attempts, l.attempts_count + 1)
+                    else o.max_attempts::bigint + l.uncounted_attempts
+                end)::int as max_attempts,
                 t.started_at + make_interval(secs => least(2147483617, o.timeout) + 30) as deadline,
                 case
                     when t.run_id is null then 'unsupported: no task has this message'

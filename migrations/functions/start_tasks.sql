@@ -92,7 +92,10 @@ begin
         array_agg(t.run_id) filter (where t.is_taken), array_agg(t.step_slug) filter (where t.is_taken),
         array_agg(t.task_index) filter (where t.is_taken), array_agg(t.ctid) filter (where t.is_taken),
         array_agg(t.message_id) filter (where t.is_taken), array_agg(o.timeout) filter (where t.is_taken),
-        array_agg(greatest(least(2147483647, o.max_attempts::bigint + t.uncounted_attempts), t.attempts_count + 1)::int) filter (where t.is_taken),
+        array_agg(least(2147483647, case
+            when t.runs_alone then greatest(o.max_attempts::bigint + t.uncounted_attempts, t.attempts_count + 1)
+            else o.max_attempts::bigint + t.uncounted_attempts
+        end)::int) filter (where t.is_taken),
         array_agg(t.message_id) filter (where not t.is_taken)
     into v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts, v_waiting
     from (select distinct u as id from unnest(msg_ids) u order by u) m

@@ -172,7 +172,7 @@ async fn a_failure_or_a_lost_worker_between_begins_a_new_series() {
         let claimed = claim_one(&db.pool, worker).await;
         assert_eq!(put_off(&db.pool, &claimed).await, "queued");
     }
-    assert_eq!(counts(&db.pool).await, (4, 2, true));
+    assert_eq!(counts(&db.pool).await, (4, 1, true));
     assert_invariants(&db.pool).await;
 }
 

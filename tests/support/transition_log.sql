@@ -176,13 +176,5 @@ begin
         select count(*) - 1 as n from pgflow.step_tasks o where o.status = 'started' and o.last_worker_id = t.last_worker_id
     ) c
     where t.status = 'started' and t.runs_alone and c.n > 0;
-
-    -- I11: no more attempts count than are allowed, and one more that runs alone.
-    return query
-    select 'I11', format('task %s[%s] of run %s: %s attempts, %s of them uncounted, %s allowed', t.step_slug, t.task_index, t.run_id,
-        t.attempts_count, t.uncounted_attempts, o.max_attempts)
-    from pgflow.step_tasks t
-    join pgflow.step_options o using (flow_slug, step_slug)
-    where t.attempts_count - t.uncounted_attempts > o.max_attempts + t.runs_alone::int;
 end
 $$;
