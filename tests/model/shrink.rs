@@ -181,6 +181,27 @@ fn simpler_actions(action: &Action) -> Vec<Action> {
                 with(*pick, *attempt, *retryable, None),
             ]
         }
+        Action::Postpone {
+            pick,
+            attempt,
+            delay,
+            too_long,
+        } => {
+            let with = |pick, attempt, delay, too_long| Action::Postpone {
+                pick,
+                attempt,
+                delay,
+                too_long,
+            };
+            let mut first = *pick;
+            first.number = 0;
+            vec![
+                with(first, *attempt, *delay, *too_long),
+                with(*pick, AttemptOf::Current, *delay, *too_long),
+                with(*pick, *attempt, 0, *too_long),
+                with(*pick, *attempt, *delay, false),
+            ]
+        }
         Action::Release {
             tasks,
             attempt,
@@ -214,12 +235,23 @@ fn simpler_actions(action: &Action) -> Vec<Action> {
             };
             lists.map(age).collect()
         }
-        Action::Stall { task, times } => (1..*times)
-            .map(|times| (0, times))
-            .chain([(*task, times - 1), (0, *times)])
-            .filter(|&(_, times)| times > 0)
-            .map(|(task, times)| Action::Stall { task, times })
-            .collect(),
+        Action::Stall {
+            task,
+            times,
+            is_death,
+        } => {
+            let is_death = *is_death;
+            (1..*times)
+                .map(|times| (0, times))
+                .chain([(*task, times - 1), (0, *times)])
+                .filter(|&(_, times)| times > 0)
+                .map(|(task, times)| Action::Stall {
+                    task,
+                    times,
+                    is_death,
+                })
+                .collect()
+        }
         Action::Show { even_started, .. } => vec![Action::Show {
             seed: 0,
             even_started: *even_started,
