@@ -58,7 +58,7 @@ begin
             update pgflow.step_tasks t
             set
                 status = 'queued', started_at = null, error_message = fail_task.error_message,
-                retry_delay = ceil(extract(epoch from v_delay))::int,
+                retry_delay = round(extract(epoch from v_delay))::int,
                 postponed_count = 0, postponed_since = null
             where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = v_index;
         else

@@ -61,7 +61,7 @@ begin
             update pgflow.step_tasks t
             set
                 status = 'queued', started_at = null, error_message = v_cause,
-                retry_delay = ceil(extract(epoch from v_delay))::int
+                retry_delay = round(extract(epoch from v_delay))::int
             where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = v_index;
         else
             perform pgflow._exhaust_task(

@@ -8,7 +8,7 @@ use crate::support::flows::{Claimed, claim_one, complete, fail, postpone, start,
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{archived, messages, raised, run, show_all, task};
 use crate::support::runs::{
-    age, claim_all, database_with, everything, hidden_by, outline, requeue,
+    age, claim_all, database_with, everything, hidden_by, is_backoff, outline, requeue,
 };
 
 /// `uncounted_attempts`, `postponed_count`, and whether there is a `postponed_since`.
@@ -53,7 +53,7 @@ async fn an_attempt_that_was_postponed_counts_neither_against_the_limit_nor_in_t
         assert_eq!(fail(&db.pool, &failed, "500").await, "queued");
     });
     let hidden = hidden.await;
-    assert!((10..=12).contains(hidden.start()), "{hidden:?}");
+    assert!(is_backoff(&hidden, 10), "{hidden:?}");
     show_all(&db.pool, "f").await;
     let last = claim_one(&db.pool, worker).await;
     assert_eq!((last.attempt, last.max_attempts), (12, 12));
