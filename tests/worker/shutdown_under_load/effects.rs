@@ -143,7 +143,7 @@ impl Effects {
     /// many there were but for those whose handlers were dropped. Returns the number of the latter.
     pub(super) async fn compare(&self, pool: &PgPool) -> usize {
         let rows: Vec<(Uuid, String, i32, String, i32)> = sqlx::query_as(
-            "select run_id, step_slug, task_index, status, attempts_count from pgflow.step_tasks",
+            "select run_id, step_slug, task_index, status, attempts_count - uncounted_attempts from pgflow.step_tasks",
         )
         .fetch_all(pool)
         .await
