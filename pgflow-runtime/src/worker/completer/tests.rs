@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    flow::BoxFuture,
+    flow::{BoxFuture, Retry},
     sql::{
         CallError,
         complete::{Completed, CompletionOutcome},
