@@ -74,11 +74,11 @@ async fn eventful(pool: &PgPool) -> Runs {
     let (overdue, _) = begin().await;
     age(pool, overdue, "price", 3600).await;
     let (_, task) = begin().await;
-    fail(pool, &task, "try again").await;
-    let (_, task) = begin().await;
     postpone(pool, &task, "60", "too many requests")
         .await
         .expect("postponed");
+    let (_, task) = begin().await;
+    fail(pool, &task, "try again").await;
     start(pool, "media", json!(1)).await;
     run(
         pool,

@@ -78,10 +78,10 @@ impl recorder::Calls for Arc<Fake> {
             self.messages.lock().unwrap().push(failure.message.clone());
             sleep(self.takes).await;
             (self.answer)(nth, &[])?;
-            Ok(if !failure.retry.is_permanent() {
-                Aftermath::Retried(Duration::from_secs(5))
-            } else {
+            Ok(if failure.retry.is_permanent() {
                 Aftermath::Failed
+            } else {
+                Aftermath::Retried(Duration::from_secs(5))
             })
         })
     }
