@@ -61,12 +61,12 @@ async fn poisoned_process() {
         return;
     };
     let pool = PgPool::connect(&url).await.unwrap();
-    let poll = Duration::from_millis(20);
+    let interval = Duration::from_millis(20);
     if env::var(FLOW).unwrap() == "once" {
-        let worker = FlowWorker::<once::Once>::new().poll_interval(poll);
+        let worker = FlowWorker::<once::Once>::new().poll_interval(interval);
         worker.run(&pool).await.unwrap();
     } else {
-        let worker = FlowWorker::<often::Often>::new().poll_interval(poll);
+        let worker = FlowWorker::<often::Often>::new().poll_interval(interval);
         worker.run(&pool).await.unwrap();
     }
 }

@@ -34,9 +34,9 @@ impl Service {
         }
         self.calls.push(now);
         let failed = self.failed.entry(element).or_default();
-        let fails = if element % 10 == 0 {
+        let fails = if element.is_multiple_of(10) {
             usize::MAX
-        } else if element % 3 == 0 {
+        } else if element.is_multiple_of(3) {
             2
         } else {
             0
@@ -93,7 +93,11 @@ async fn each_element_is_judged_though_most_calls_are_refused() {
     let judged = run.wait().timeout(Duration::from_mins(2)).await.unwrap();
     serving.stop().await.unwrap();
     for (element, verdict) in elements.iter().zip(judged.judge) {
-        let expected = if element % 10 == 0 { "failed" } else { "fine" };
+        let expected = if element.is_multiple_of(10) {
+            "failed"
+        } else {
+            "fine"
+        };
         assert_eq!(verdict, expected, "of {element}");
     }
     let refused: usize = answers.lock().unwrap().refused.values().sum();
