@@ -13,7 +13,7 @@ use pgflow::{dev::DevDatabase, prelude::*};
 /// Copies pages of a site.
 struct Mirror;
 
-#[flow(input = Vec<String>, state = Arc<Site>, max_attempts = 50)]
+#[flow(input = Vec<String>, state = Arc<Site>)]
 impl Mirror {
     /// Fetches one page.
     #[step(map = input)]
@@ -39,7 +39,7 @@ impl Mirror {
 /// What an error of the site means for further attempts.
 fn what_follows(error: Refusal) -> StepError {
     match error {
-        Refusal::RateLimited { retry_after } => StepError::retry_after(retry_after, error),
+        Refusal::RateLimited { retry_after } => StepError::postpone(retry_after, error),
         Refusal::NotFound { .. } => StepError::permanent(error),
     }
 }

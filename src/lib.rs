@@ -10,7 +10,7 @@ pub use pgflow_runtime::{
     context::StepContext,
     definition,
     flow::{
-        BoxError, DecodeError, EncodeError, Flow, OneQueue, Permanent, QueueModeMarker,
+        BoxError, DecodeError, EncodeError, Flow, OneQueue, Permanent, Postpone, QueueModeMarker,
         QueuePerStep, RetryAfter, StepError, StepId, StepQueued, StepResult,
     },
     inspect, inspect_flow, maintenance,
@@ -37,7 +37,7 @@ pub mod testing {
 /// What a module with a flow, or with its worker or caller, needs: `use pgflow::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Client, Flow, FlowWorker, Permanent, RetryAfter, RunEvent, RunHandle, StartFlow,
+        Client, Flow, FlowWorker, Permanent, Postpone, RetryAfter, RunEvent, RunHandle, StartFlow,
         StepContext, StepError, StepId, StepQueued, StepResult, StepWorker, Workers, flow, step,
     };
 }

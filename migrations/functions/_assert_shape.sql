@@ -34,18 +34,18 @@ begin
     select o.name into v_unknown
     from (
         select k as name from jsonb_object_keys(case when jsonb_typeof(shape -> 'options') = 'object' then shape -> 'options' else '{}' end) k
-        where k not in ('maxAttempts', 'baseDelay', 'timeout')
+        where k not in ('maxAttempts', 'baseDelay', 'maxDelay', 'giveUpAfter', 'timeout')
         union all
         select k
         from jsonb_array_elements(shape -> 'steps') e
         cross join jsonb_object_keys(case when jsonb_typeof(e -> 'options') = 'object' then e -> 'options' else '{}' end) k
-        where k not in ('maxAttempts', 'baseDelay', 'timeout', 'startDelay')
+        where k not in ('maxAttempts', 'baseDelay', 'maxDelay', 'giveUpAfter', 'timeout', 'startDelay')
     ) o
     limit 1;
     if found then
         raise exception 'flow "%": the shape has an unknown option "%"', flow_slug, v_unknown using
             errcode = 'PF004',
-            hint = 'Options are maxAttempts, baseDelay and timeout; those of a step also startDelay.';
+            hint = 'Options are maxAttempts, baseDelay, maxDelay, giveUpAfter and timeout; those of a step also startDelay.';
     end if;
 
     for v_options in select shape -> 'options' union all select e -> 'options' from jsonb_array_elements(shape -> 'steps') e loop

@@ -20,13 +20,15 @@ begin
     end;
     perform pgflow._assert_queues(v_flow, v_queues, owned => false);
     perform pgflow._assert_options(
-        'flow ' || v_flow, (v_options ->> 'maxAttempts')::int, (v_options ->> 'baseDelay')::int, (v_options ->> 'timeout')::int, null
+        'flow ' || v_flow, (v_options ->> 'maxAttempts')::int, (v_options ->> 'baseDelay')::int, (v_options ->> 'timeout')::int, null,
+        (v_options ->> 'maxDelay')::int, (v_options ->> 'giveUpAfter')::int
     );
     perform pgflow._create_queues(v_flow, v_queues);
-    insert into pgflow.flows (flow_slug, queue_mode, opt_max_attempts, opt_base_delay, opt_timeout)
+    insert into pgflow.flows (flow_slug, queue_mode, opt_max_attempts, opt_base_delay, opt_timeout, opt_max_delay, opt_give_up_after)
     values (
         v_flow, _define_flow.queue_mode,
-        coalesce((v_options ->> 'maxAttempts')::int, 3), coalesce((v_options ->> 'baseDelay')::int, 5), coalesce((v_options ->> 'timeout')::int, 60)
+        coalesce((v_options ->> 'maxAttempts')::int, 3), coalesce((v_options ->> 'baseDelay')::int, 5), coalesce((v_options ->> 'timeout')::int, 60),
+        coalesce((v_options ->> 'maxDelay')::int, 3600), coalesce((v_options ->> 'giveUpAfter')::int, 86400)
     );
     for v_step in
         select s.step, r.route ->> 'queue' as queue
@@ -47,7 +49,9 @@ begin
             v_step.step #> '{forbiddenInputPattern,value}',
             v_step.step ->> 'whenUnmet',
             v_step.step ->> 'whenExhausted',
-            v_step.queue
+            v_step.queue,
+            (v_step.step #>> '{options,maxDelay}')::int,
+            (v_step.step #>> '{options,giveUpAfter}')::int
         );
     end loop;
 end

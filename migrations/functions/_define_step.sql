@@ -14,7 +14,9 @@ create or replace function pgflow._define_step(
     forbidden_input_pattern jsonb,
     when_unmet text,
     when_exhausted text,
-    queue_name text
+    queue_name text,
+    max_delay int default null,
+    give_up_after int default null
 ) returns setof pgflow.steps
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -74,7 +76,7 @@ begin
             errcode = 'PF004',
             hint = 'Add the steps in the order of their dependencies.';
     end if;
-    perform pgflow._assert_options('step ' || v_slug, max_attempts, base_delay, timeout, start_delay);
+    perform pgflow._assert_options('step ' || v_slug, max_attempts, base_delay, timeout, start_delay, max_delay, give_up_after);
 
     select s.* into v_stored from pgflow.steps s where s.flow_slug = v_flow and lower(s.step_slug collate "C") = lower(v_slug collate "C");
     if found then
@@ -101,12 +103,12 @@ begin
 
     insert into pgflow.steps (
         flow_slug, step_slug, step_type, step_index, deps_count, queue_name,
-        opt_max_attempts, opt_base_delay, opt_timeout, opt_start_delay,
+        opt_max_attempts, opt_base_delay, opt_timeout, opt_start_delay, opt_max_delay, opt_give_up_after,
         required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted
     )
     values (
         v_flow, v_slug, v_type, (select count(*) from pgflow.steps s where s.flow_slug = v_flow), cardinality(v_deps), _define_step.queue_name,
-        max_attempts, base_delay, timeout, start_delay,
+        max_attempts, base_delay, timeout, start_delay, max_delay, give_up_after,
         v_required, v_forbidden, v_unmet, v_exhausted
     )
     returning * into v_stored;

@@ -1,6 +1,7 @@
--- Puts started tasks back into their queues, visible at once, and wakes the workers there: `stalled` ones count a requeue, the others get their attempt
--- back. Those whose message is gone stay as they are. Returns how many were put back. The arrays run in parallel; each task is there once.
--- Locks: queue rows that the caller's task locks stand for, wakeups. Callers: release_tasks, requeue_stalled_tasks.
+-- Puts started tasks back into their queues, visible at once, and wakes the workers there: `stalled` ones count a
+-- requeue, and their attempt; that of the others does not count. Those whose message is gone stay as they are.
+-- Returns how many were put back. The arrays run in parallel; each task is there once.
+-- Locks: queue rows that the caller's task locks stand for, wakeups. Callers: release_tasks, recover_tasks.
 create or replace function pgflow._requeue_tasks(
     run_ids uuid[], step_slugs text[], task_indexes int[], queue_names text[], message_ids bigint[], stalled boolean
 ) returns int
@@ -28,7 +29,9 @@ begin
         );
         update pgflow.step_tasks t
         set status = 'queued', started_at = null, last_worker_id = null,
-            attempts_count = t.attempts_count - case when stalled then 0 else 1 end,
+            uncounted_attempts = t.uncounted_attempts + case when stalled then 0 else 1 end,
+            postponed_count = case when stalled then 0 else t.postponed_count end,
+            postponed_since = case when stalled then null else t.postponed_since end,
             requeued_count = t.requeued_count + case when stalled then 1 else 0 end,
             last_requeued_at = case when stalled then clock_timestamp() else t.last_requeued_at end
         from unnest(v_batch.run_ids, v_batch.slugs, v_batch.indexes) as i (run_id, step_slug, task_index)

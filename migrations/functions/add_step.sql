@@ -15,7 +15,9 @@ create or replace function pgflow.add_step(
     required_input_pattern jsonb default null,
     forbidden_input_pattern jsonb default null,
     when_unmet text default 'skip',
-    when_exhausted text default 'fail'
+    when_exhausted text default 'fail',
+    max_delay int default null,
+    give_up_after int default null
 ) returns setof pgflow.step_record
 language plpgsql
 security definer
@@ -60,7 +62,7 @@ begin
     from pgflow._define_step(
         v_flow.flow_slug, add_step.step_slug, add_step.deps_slugs, add_step.max_attempts, add_step.base_delay, add_step.timeout,
         add_step.start_delay, add_step.step_type, add_step.required_input_pattern, add_step.forbidden_input_pattern,
-        add_step.when_unmet, add_step.when_exhausted, lower(v_flow.flow_slug collate "C")
+        add_step.when_unmet, add_step.when_exhausted, lower(v_flow.flow_slug collate "C"), add_step.max_delay, add_step.give_up_after
     ) s;
 end
 $$;

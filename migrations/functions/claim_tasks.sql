@@ -6,11 +6,15 @@
 --   terminal     its task, step or run has ended: archived
 --   unsupported  no task has it, or the task is not this worker's to run, or its body says otherwise: fatal. Nothing is claimed or archived, the
 --                worker's function is disabled, and only these rows return (raising would undo the disabling)
+--   alone        its task is waiting for its last attempt, for which nothing else may run in the process of its worker (see recover_tasks).
+--                A process that runs nothing takes it, and nothing else; else one process makes room for it: claims of its workers hand out
+--                nothing until their tasks have ended. The others leave the message hidden for a second
 -- Messages are read in the order in which they became visible, which is how PGMQ's index has them: hidden ones cost nothing.
 -- A message whose task is locked by somebody else is left for the next claim, and this one reads past it (see _read_past_locked); so is a fatal
--- answer, with all that was read, while somebody else holds the function's row.
+-- answer, with all that was read, while somebody else holds the function's row. `max_attempts` of a row goes with its `attempt`, which counts all
+-- starts: it includes those that do not count, and the one that is made alone.
 -- Raises PF007 (unknown or stopped worker), PF008 (visibility), PF009 (max_tasks). A deprecated worker gets nothing.
--- Locks: queue rows, then tasks; last, for a fatal answer, the function's row. It waits for none of them, so it can't be part of a deadlock: a fence
+-- Locks: queue rows, then tasks; last, for a fatal answer, the function's row, and for an attempt alone the workers' rows. It waits for none of them, so it can't be part of a deadlock: a fence
 -- holds the function and waits for workers, and a deletion holds workers and waits for tasks and queues.
 -- Callers: workers.
 create or replace function pgflow.claim_tasks(worker_id uuid, max_tasks int) returns table (
@@ -42,6 +46,8 @@ declare
     v_timeouts int[];
     v_max_attempts int[];
     v_now timestamptz;
+    v_alone bigint;
+    v_is_free boolean;
 begin
     select w.* into v_worker from pgflow.workers w where w.worker_id = claim_tasks.worker_id;
     if not found or v_worker.stopped_at is not null then
@@ -58,6 +64,14 @@ begin
         return;
     end if;
 
+    if v_worker.alone_message is not null then
+        case pgflow._alone_state(v_worker.worker_id)
+            when 'wait' then return;
+            when 'ready' then v_alone := v_worker.alone_message;
+            when 'over' then null;
+        end case;
+    end if;
+
     -- The time is a parameter, so that the index on vt ends the scan at what is hidden. No second key: it would sort all that is visible.
     v_now := clock_timestamp();
     execute format(
@@ -65,18 +79,27 @@ begin
          from (
              select q.msg_id, q.read_ct, q.enqueued_at, q.message
              from pgmq.%I q
-             where q.vt <= $2
+             where ' || case when v_alone is null then 'q.vt <= $2' else 'q.msg_id = $3' end || '
              order by q.vt
              limit $1
              for update skip locked
          ) m',
         'q_' || v_worker.queue_name
-    ) into v_ids, v_read_counts, v_enqueued, v_bodies using max_tasks, v_now;
+    ) into v_ids, v_read_counts, v_enqueued, v_bodies using max_tasks, v_now, v_alone;
     if v_ids is null then
+        if v_alone is not null then
+            perform pgflow._forget_alone(v_worker.worker_id);
+        end if;
         return;
     end if;
-    -- Reading may have waited for the end of a transaction that replaced the flow, and told its workers to stop: these are its new messages.
-    if exists (select from pgflow.workers w where w.worker_id = claim_tasks.worker_id and w.deprecated_at is not null) then
+    -- Reading may have waited for the end of a transaction that replaced the flow, and told its workers to stop: these are its new messages. Or
+    -- another worker of the process has begun to make room.
+    if exists (
+        select
+        from pgflow.workers w
+        where w.worker_id = claim_tasks.worker_id
+            and (w.deprecated_at is not null or (w.alone_since is not null and w.alone_since is distinct from v_worker.alone_since))
+    ) then
         return;
     end if;
 
@@ -97,7 +120,11 @@ begin
         into v_classes, v_deadlines, v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts
         from (
             select
-                m.id, m.n, t.run_id, t.step_slug, t.task_index, l.ctid as place, o.timeout, o.max_attempts,
+                m.id, m.n, t.run_id, t.step_slug, t.task_index, l.ctid as place, o.timeout,
+                least(2147483647, case
+                    when l.runs_alone then greatest(o.max_attempts::bigint + l.uncounted_attempts, l.attempts_count + 1)
+                    else o.max_attempts::bigint + l.uncounted_attempts
+                end)::int as max_attempts,
                 t.started_at + make_interval(secs => least(2147483617, o.timeout) + 30) as deadline,
                 case
                     when t.run_id is null then 'unsupported: no task has this message'
@@ -108,6 +135,7 @@ begin
                         or m.body ->> 'task_index' <> t.task_index::text then 'unsupported: its body names another task than the one that it was sent for'
                     when l.run_id is null then 'locked'
                     when t.status not in ('queued', 'started') or s.status <> 'started' or r.status <> 'started' then 'terminal'
+                    when t.status = 'queued' and l.runs_alone and m.id is distinct from v_alone then 'alone'
                     else t.status
                 end as class
             from unnest(v_ids, v_bodies) with ordinality as m (id, body, n)
@@ -138,7 +166,7 @@ begin
             -- For all aggregates at once: each would sort by itself.
             order by m.n
         ) m;
-        exit when v_pass = 2 or 'locked' <> all (v_classes);
+        exit when v_pass = 2 or 'locked' <> all (v_classes) or v_alone is not null;
         select
             array_agg(x.id order by x.n), array_agg(x.read_count order by x.n), array_agg(x.enqueued_at order by x.n), array_agg(x.body order by x.n)
         into v_ids, v_read_counts, v_enqueued, v_bodies
@@ -188,6 +216,26 @@ begin
             v_worker.queue_name,
             array(select c.id from unnest(v_ids, v_classes) with ordinality as c (id, class, n) where c.class = 'started' order by c.n),
             array(select c.deadline from unnest(v_deadlines, v_classes) with ordinality as c (deadline, class, n) where c.class = 'started' order by c.n),
+            counted => false
+        );
+    end if;
+
+    if 'alone' = any (v_classes) then
+        select c.message_id, c.is_free into v_alone, v_is_free
+        from pgflow._choose_alone(
+            v_worker.worker_id, v_worker.queue_name,
+            array(select c.id from unnest(v_ids, v_classes) with ordinality as c (id, class, n) where c.class = 'alone' order by c.n)
+        ) c;
+        if v_is_free then
+            return query select * from pgflow.claim_tasks(v_worker.worker_id, 1);
+            return;
+        elsif v_alone is not null then
+            return;
+        end if;
+        perform pgflow._take_messages(
+            v_worker.queue_name,
+            array(select c.id from unnest(v_ids, v_classes) as c (id, class) where c.class = 'alone'),
+            array(select clock_timestamp() + interval '1 second' from unnest(v_classes) c where c = 'alone'),
             counted => false
         );
     end if;

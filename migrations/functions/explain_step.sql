@@ -9,8 +9,12 @@
 --   stalled                        its workers are past their time; recovery takes it
 --   message_missing                a waiting task's message is gone from its queue: no worker will ever see it
 --   start_delay, retry_delay       its next task can be read at `visible_at`
+--   postponed                      the same, after attempts that were refused and do not count: `postponed`
+--   waiting_to_run_alone           its next task's attempts are used up, and the last one ended with its worker: it gets one more, for which the
+--                                  process of a worker runs nothing else
 --   no_worker                      nobody serves its queue: no live worker, or `disabled_reason`
 --   waiting_for_worker             a live worker will take it
+-- `alone` of a running task says that nothing else runs in its worker's process meanwhile.
 -- `tasks` counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat is newer than 6 seconds.
 -- Raises PF002 (unknown run), PF003 (unknown step).
 -- Locks: none; waits for whoever drops the queue. Callers: anyone.
@@ -38,6 +42,8 @@ declare
     v_started int;
     v_queued int;
     v_attempts int;
+    v_next record;
+    v_postponed jsonb;
     v_visible_at timestamptz;
     v_is_hidden boolean;
     v_live int;
@@ -89,12 +95,13 @@ begin
         jsonb_agg(
             jsonb_build_object('task_index', x.task_index, 'attempt', x.attempts_count, 'worker_id', x.last_worker_id,
                 'started_at', x.started_at, 'overdue_at', x.overdue_at)
+                || case when x.runs_alone then '{"alone": true}'::jsonb else '{}' end
             order by x.started_at, x.task_index
         ) filter (where x.n <= 10)
     into v_overdue, v_lost, v_stopped, v_overdue_at, v_running
     from (
         select
-            t.task_index, t.attempts_count, t.last_worker_id, t.started_at,
+            t.task_index, t.attempts_count, t.last_worker_id, t.started_at, t.runs_alone,
             -- As in recover_tasks.
             case
                 when w.worker_id is null or w.stopped_at is not null then t.started_at
@@ -128,12 +135,19 @@ begin
         -- One, since the first to fail for good ends the step. None when a condition failed it.
         select format(
             case
-                when t.permanently_stalled_at is not null then '%s stalled for good at attempt %s'
-                when t.attempts_count < v_max_attempts then '%s failed for good at attempt %s of %s'
-                when t.attempts_count = 1 then '%s failed at its only attempt'
-                else '%s failed at the last of its %s attempts'
+                when t.permanently_stalled_at is not null and t.runs_alone then '%1$s stalled for good at attempt %2$s, in which it ran alone'
+                when t.permanently_stalled_at is not null then '%1$s stalled for good at attempt %2$s'
+                -- An output that is no list was no refusal.
+                when t.postponed_count > 0 and t.output is null then '%1$s was given up after it had only been postponed: %4$s, since %5$s'
+                when t.attempts_count - t.uncounted_attempts < v_max_attempts then '%1$s failed for good at attempt %2$s of %3$s'
+                when t.attempts_count = 1 then '%1$s failed at its only attempt'
+                when t.uncounted_attempts = 0 then '%1$s failed at the last of its %2$s attempts'
+                else '%1$s failed at the last of its %6$s attempts that count'
             end,
-            case v_step.initial_tasks when 1 then 'its task' else 'its task ' || t.task_index end, t.attempts_count, v_max_attempts
+            case v_step.initial_tasks when 1 then 'its task' else 'its task ' || t.task_index end, t.attempts_count,
+            v_max_attempts::bigint + t.uncounted_attempts,
+            case t.postponed_count when 1 then 'once' else t.postponed_count || ' times' end, t.postponed_since,
+            t.attempts_count - t.uncounted_attempts
         ) into v_how
         from pgflow.step_tasks t
         where t.run_id = v_run.run_id and t.step_slug = v_step.step_slug and t.status = 'failed'
@@ -204,14 +218,21 @@ begin
         begin
             -- The limit keeps this a look-up per task, however long the queue is: see claim_tasks.
             execute format(
-                'select t.attempts_count, q.vt, q.vt > clock_timestamp()
+                'select t.attempts_count, q.vt as visible_at, q.vt > clock_timestamp() as is_hidden,
+                     t.postponed_count, t.postponed_since, t.error_message, t.runs_alone
                  from pgflow.step_tasks t
                  cross join lateral (select m.vt from pgmq.%I m where m.msg_id = t.message_id limit 1) q
                  where t.run_id = $1 and t.step_slug = $2 and t.status = ''queued'' and t.queue_name = $3
                  order by q.vt, t.task_index
                  limit 1',
                 'q_' || v_queue
-            ) into v_attempts, v_visible_at, v_is_hidden using v_run.run_id, v_step.step_slug, v_queue;
+            ) into v_next using v_run.run_id, v_step.step_slug, v_queue;
+            v_attempts := v_next.attempts_count;
+            v_visible_at := v_next.visible_at;
+            v_is_hidden := v_next.is_hidden;
+            if v_next.postponed_count > 0 then
+                v_postponed := jsonb_build_object('times', v_next.postponed_count, 'since', v_next.postponed_since, 'cause', v_next.error_message);
+            end if;
         exception when undefined_table then
             -- Dropped, perhaps while this waited for it.
             v_visible_at := null;
@@ -223,6 +244,15 @@ begin
                 when v_queued = 1 then format('1 of its %s tasks waits, but its message is gone from queue "%s": somebody removed it.', v_step.initial_tasks, v_queue)
                 else format('%s of its %s tasks wait, but their messages are gone from queue "%s": somebody removed them.', v_queued, v_step.initial_tasks, v_queue)
             end;
+        elsif v_is_hidden and v_postponed is not null then
+            v_reason := 'postponed';
+            v_message := format('It was postponed %s, since %s, next at %s: %s',
+                case v_next.postponed_count when 1 then 'once' else v_next.postponed_count || ' times' end,
+                v_next.postponed_since, v_visible_at, v_next.error_message);
+        elsif v_next.runs_alone and v_live > 0 then
+            v_reason := 'waiting_to_run_alone';
+            v_message := 'The attempts of its task are used up, and the last one ended with its worker. It waits for one more, for which a worker runs'
+                ' nothing else.';
         elsif v_is_hidden then
             v_reason := case when v_attempts = 0 then 'start_delay' else 'retry_delay' end;
             v_message := format(case v_reason when 'start_delay' then 'Its start is delayed until %s.' else 'An attempt failed; the next one may start at %s.' end, v_visible_at);
@@ -242,6 +272,6 @@ begin
         'waiting_for', coalesce(v_waiting_for, '[]'), 'tasks', v_tasks, 'running', coalesce(v_running, '[]'),
         'visible_at', v_visible_at,
         'queue_name', v_queue, 'live_workers', v_live, 'disabled_reason', v_disabled
-    );
+    ) || case when v_postponed is null then '{}'::jsonb else jsonb_build_object('postponed', v_postponed) end;
 end
 $$;

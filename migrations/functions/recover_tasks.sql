@@ -9,8 +9,11 @@
 --                            worker that was just heard of again after a silence first gets `lost_after` to
 --                            report, and one that is silent is waited for like any that may be lost, unless
 --                            no worker is heard of at all.
--- It is queued again and visible at once, at most 3 times. After that, or when its message is gone, the task
--- is out of attempts and its step's when_exhausted decides, so no run hangs for ever.
+-- The attempt counts like one that failed. While attempts are left the task is queued again, visible at once.
+-- One whose attempts are used up, and whose last one ended with its worker, gets one more, for which nothing else
+-- runs in its worker's process (see claim_tasks): what brings a process down is found out, and what ran beside it
+-- completes. Not where max_attempts is 1, which means at most once. Otherwise, or when its message is gone, the
+-- task is out of attempts and its step's when_exhausted decides, so no run hangs for ever.
 -- Returns how many were queued again, how many ended, and whether more is due now: then call it again. One
 -- call at a time does the work; the others return at once. A batch is the claims that are due, oldest look
 -- first (at most 10,000 of them, and no further one once 200,000 tasks are together), until 1,000 of their
@@ -54,7 +57,7 @@ declare
     v_starts timestamptz[];
     v_causes text[];
     v_deadlines timestamptz[];
-    v_requeues int[];
+    v_fates text[];
     v_queues text[];
     v_messages bigint[];
     v_queue record;
@@ -193,13 +196,19 @@ begin
     where c.claim_id = u.claim_id and c.claim_id = any (v_chosen);
 
     select
-        array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.requeued_count),
+        array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.fate),
         array_agg(x.queue_name), array_agg(x.message_id), array_agg(x.cause)
-    into v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages, v_causes
+    into v_run_ids, v_slugs, v_indexes, v_fates, v_queues, v_messages, v_causes
     from (
         -- One by one, each row of another table looked up by its key: the limits see to that. As plain joins, planned
         -- when the tables were small, this reads all runs that ever were, at every call.
-        select t.run_id, t.step_slug, t.task_index, t.requeued_count, t.queue_name, t.message_id, c.cause
+        select
+            t.run_id, t.step_slug, t.task_index, t.queue_name, t.message_id, c.cause,
+            case
+                when t.attempts_count - t.uncounted_attempts < o.max_attempts then 'again'
+                when c.cause in ('lost', 'stopped') and o.max_attempts > 1 and not t.runs_alone then 'alone'
+                else 'ended'
+            end as fate
         from (
             -- A task that has started more than once may be in several claims.
             select distinct u.run_id, u.step_slug, u.task_index, u.started_at, u.cause
@@ -230,6 +239,9 @@ begin
             limit 1
             for no key update skip locked
         ) t
+        cross join lateral (
+            select k.max_attempts from pgflow.step_options k where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug limit 1
+        ) o
     ) x;
     if v_run_ids is null then
         return next;
@@ -238,14 +250,20 @@ begin
 
     for v_queue in
         select x.queue_name, array_agg(x.run_id) as run_ids, array_agg(x.step_slug) as slugs, array_agg(x.task_index) as indexes,
-            array_agg(x.queue_name) as queues, array_agg(x.message_id) as messages
-        from unnest(v_run_ids, v_slugs, v_indexes, v_requeues, v_queues, v_messages)
-            as x (run_id, step_slug, task_index, requeued_count, queue_name, message_id)
-        where x.requeued_count < 3
+            array_agg(x.queue_name) as queues, array_agg(x.message_id) as messages, array_agg(x.fate) as fates
+        from unnest(v_run_ids, v_slugs, v_indexes, v_fates, v_queues, v_messages)
+            as x (run_id, step_slug, task_index, fate, queue_name, message_id)
+        where x.fate <> 'ended'
         group by x.queue_name
         order by x.queue_name
     loop
         begin
+            if 'alone' = any (v_queue.fates) then
+                update pgflow.step_tasks t
+                set runs_alone = true
+                from unnest(v_queue.run_ids, v_queue.slugs, v_queue.indexes, v_queue.fates) as x (run_id, step_slug, task_index, fate)
+                where x.fate = 'alone' and t.run_id = x.run_id and t.step_slug = x.step_slug and t.task_index = x.task_index;
+            end if;
             requeued := requeued + pgflow._requeue_tasks(
                 v_queue.run_ids, v_queue.slugs, v_queue.indexes, v_queue.queues, v_queue.messages, stalled => true
             );
@@ -256,14 +274,16 @@ begin
         end;
     end loop;
 
-    -- What is still started was requeued often enough, or has no message that a worker could read. Raising for the latter
-    -- would keep every other task from being recovered, at each call.
+    -- What is still started has no attempt left, or no message that a worker could read. Raising for the latter would
+    -- keep every other task from being recovered, at each call.
     for v_task in
-        select t.run_id, t.step_slug, t.task_index, t.requeued_count, t.attempts_count, t.queue_name, x.cause, w.last_heartbeat_at
-        from unnest(v_run_ids, v_slugs, v_indexes, v_causes, v_requeues) as x (run_id, step_slug, task_index, cause, requeued_count)
+        select
+            t.run_id, t.step_slug, t.task_index, t.attempts_count, t.queue_name, x.cause, w.last_heartbeat_at,
+            x.fate = 'ended' as is_used_up, t.runs_alone and x.cause in ('lost', 'stopped') as is_culprit
+        from unnest(v_run_ids, v_slugs, v_indexes, v_causes, v_fates) as x (run_id, step_slug, task_index, cause, fate)
         join pgflow.step_tasks t on t.run_id = x.run_id and t.step_slug = x.step_slug and t.task_index = x.task_index
         left join pgflow.workers w on w.worker_id = t.last_worker_id
-        where t.status = 'started' and (x.requeued_count >= 3 or t.queue_name <> all (v_held))
+        where t.status = 'started' and (x.fate = 'ended' or t.queue_name <> all (v_held))
         order by t.run_id, t.step_slug, t.task_index
     loop
         begin
@@ -274,7 +294,13 @@ begin
             continue when not found;
             perform pgflow._exhaust_task(v_task.run_id, v_task.step_slug, v_task.task_index, format(
                 case
-                    when v_task.requeued_count < 3 then 'stalled, and its message is gone from queue "%1$s"'
+                    when not v_task.is_used_up then 'stalled, and its message is gone from queue "%1$s"'
+                    when v_task.is_culprit and v_task.cause = 'lost' then
+                        'stalled: its worker died during attempt %2$s, in which it ran alone: the input of step "%4$s", task %5$s, brings the process'
+                            ' down; last heartbeat at %3$s'
+                    when v_task.is_culprit then
+                        'stalled: its worker stopped during attempt %2$s, in which it ran alone, without giving the task back: the input of step'
+                            ' "%4$s", task %5$s, brings the process down'
                     when v_task.cause = 'lost' then
                         'stalled: its worker died during attempt %2$s, and no other attempt follows; last heartbeat at %3$s'
                     when v_task.cause = 'stopped' then
@@ -282,7 +308,7 @@ begin
                     else
                         'stalled: attempt %2$s was not reported within its timeout and 30 s more, and no other attempt follows'
                 end,
-                v_task.queue_name, v_task.attempts_count, v_task.last_heartbeat_at
+                v_task.queue_name, v_task.attempts_count, v_task.last_heartbeat_at, v_task.step_slug, v_task.task_index
             ));
             ended := ended + 1;
         exception when others then

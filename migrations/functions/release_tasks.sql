@@ -1,7 +1,7 @@
--- Gives back tasks that a worker claimed and did not run: queued again, visible at once, the attempt not counted. Items whose attempt is not
--- started by this worker any more are left alone; so are those whose message is gone, which recovery ends. Returns how many were given back.
--- `starts`: when each attempt was started, as its claim said. With it a call may be made again: an attempt that is given back isn't counted, so the next
--- one of the same worker has the same number, and only its start tells it from the one before.
+-- Gives back tasks that a worker claimed and does not run: queued again, visible at once. The attempt does not
+-- count: not against max_attempts, and not in the backoff. Items whose attempt is not started by this worker any
+-- more are left alone; so are those whose message is gone, which recovery ends. Returns how many were given back.
+-- `starts`: when each attempt was started, as its claim said.
 -- Raises PF009 (arrays of different lengths).
 -- Locks: runs, tasks, queue rows, wakeups. Callers: workers that stop.
 create or replace function pgflow.release_tasks(

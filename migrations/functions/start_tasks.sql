@@ -2,7 +2,8 @@
 -- is not claimable, stays as it is and returns no row. A flow with step queues demands the step, a plain flow none.
 -- Raises PF001 (unknown flow), PF003 (unknown step), PF007 (unknown or stopped worker), PF008 (visibility), PF009 (step or queue does not fit the
 -- flow, or the worker serves another queue: who drains a flow or looks for live workers goes by that). A deprecated worker gets nothing.
--- Locks: tasks, queue rows, as _start_claimed. Callers: workers of other languages.
+-- A task that is to run alone is claimed alone, as by claim_tasks: until its worker runs nothing else it gets nothing.
+-- Locks: tasks, queue rows, as _start_claimed; workers, skipping what somebody else holds. Callers: workers of other languages.
 create or replace function pgflow.start_tasks(
     flow_slug text,
     msg_ids bigint[],
@@ -31,6 +32,9 @@ declare
     v_messages bigint[];
     v_timeouts int[];
     v_max_attempts int[];
+    v_waiting bigint[];
+    v_alone bigint;
+    v_is_free boolean;
 begin
     select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = v_flow;
     if not found then
@@ -76,17 +80,32 @@ begin
     if v_worker.deprecated_at is not null then
         return;
     end if;
+    if v_worker.alone_message is not null then
+        case pgflow._alone_state(v_worker.worker_id)
+            when 'wait' then return;
+            when 'ready' then v_alone := v_worker.alone_message;
+            when 'over' then null;
+        end case;
+    end if;
     -- Each row is looked up by itself: see claim_tasks.
     select
-        array_agg(t.run_id), array_agg(t.step_slug), array_agg(t.task_index), array_agg(t.ctid), array_agg(t.message_id), array_agg(o.timeout),
-        array_agg(o.max_attempts)
-    into v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts
+        array_agg(t.run_id) filter (where t.is_taken), array_agg(t.step_slug) filter (where t.is_taken),
+        array_agg(t.task_index) filter (where t.is_taken), array_agg(t.ctid) filter (where t.is_taken),
+        array_agg(t.message_id) filter (where t.is_taken), array_agg(o.timeout) filter (where t.is_taken),
+        array_agg(least(2147483647, case
+            when t.runs_alone then greatest(o.max_attempts::bigint + t.uncounted_attempts, t.attempts_count + 1)
+            else o.max_attempts::bigint + t.uncounted_attempts
+        end)::int) filter (where t.is_taken),
+        array_agg(t.message_id) filter (where not t.is_taken)
+    into v_run_ids, v_slugs, v_indexes, v_places, v_messages, v_timeouts, v_max_attempts, v_waiting
     from (select distinct u as id from unnest(msg_ids) u order by u) m
     cross join lateral (
-        select k.ctid, k.run_id, k.step_slug, k.task_index, k.message_id
+        select
+            k.ctid, k.run_id, k.step_slug, k.task_index, k.message_id, k.attempts_count, k.uncounted_attempts, k.runs_alone,
+            not k.runs_alone or k.message_id is not distinct from v_alone as is_taken
         from pgflow.step_tasks k
         where k.queue_name = v_queue and k.message_id = m.id and k.flow_slug = v_flow and k.status = 'queued'
-            and (v_step is null or k.step_slug = v_step)
+            and (v_step is null or k.step_slug = v_step) and (v_alone is null or k.message_id = v_alone)
         limit 1
         for no key update skip locked
     ) t
@@ -97,6 +116,15 @@ begin
     cross join lateral (
         select k.timeout, k.max_attempts from pgflow.step_options k where k.flow_slug = v_flow and k.step_slug = t.step_slug limit 1
     ) o;
+    if v_waiting is not null then
+        select c.message_id, c.is_free into v_alone, v_is_free from pgflow._choose_alone(v_worker.worker_id, v_queue, v_waiting) c;
+        if v_is_free then
+            return query select * from pgflow.start_tasks(v_flow, array[v_alone], v_worker.worker_id, v_queue, v_step);
+            return;
+        elsif v_alone is not null then
+            return;
+        end if;
+    end if;
     if v_messages is null then
         return;
     end if;

@@ -8,17 +8,19 @@ create or replace function pgflow.tune_flow(
     max_attempts int default null,
     base_delay int default null,
     timeout int default null,
-    start_delay int default null
+    start_delay int default null,
+    max_delay int default null,
+    give_up_after int default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    if num_nonnulls(max_attempts, base_delay, timeout, start_delay) = 0 then
+    if num_nonnulls(max_attempts, base_delay, timeout, start_delay, max_delay, give_up_after) = 0 then
         raise exception 'no option was given' using
             errcode = 'PF009',
-            hint = 'Pass at least one of max_attempts, base_delay, timeout and, of a step, start_delay.';
+            hint = 'Pass at least one of max_attempts, base_delay, max_delay, give_up_after, timeout and, of a step, start_delay.';
     end if;
     if step_slug is null and start_delay is not null then
         raise exception 'a flow has no start delay' using errcode = 'PF009', hint = 'Name the step that starts later.';
@@ -30,14 +32,16 @@ begin
     end if;
     perform pgflow._assert_options(
         coalesce('step ' || tune_flow.step_slug, 'flow ' || tune_flow.flow_slug),
-        tune_flow.max_attempts, tune_flow.base_delay, tune_flow.timeout, tune_flow.start_delay
+        tune_flow.max_attempts, tune_flow.base_delay, tune_flow.timeout, tune_flow.start_delay, tune_flow.max_delay, tune_flow.give_up_after
     );
     if step_slug is null then
         update pgflow.flows f
         set
             opt_max_attempts = coalesce(tune_flow.max_attempts, f.opt_max_attempts),
             opt_base_delay = coalesce(tune_flow.base_delay, f.opt_base_delay),
-            opt_timeout = coalesce(tune_flow.timeout, f.opt_timeout)
+            opt_timeout = coalesce(tune_flow.timeout, f.opt_timeout),
+            opt_max_delay = coalesce(tune_flow.max_delay, f.opt_max_delay),
+            opt_give_up_after = coalesce(tune_flow.give_up_after, f.opt_give_up_after)
         where f.flow_slug = tune_flow.flow_slug;
         return;
     end if;
@@ -46,7 +50,9 @@ begin
         opt_max_attempts = coalesce(tune_flow.max_attempts, s.opt_max_attempts),
         opt_base_delay = coalesce(tune_flow.base_delay, s.opt_base_delay),
         opt_timeout = coalesce(tune_flow.timeout, s.opt_timeout),
-        opt_start_delay = coalesce(tune_flow.start_delay, s.opt_start_delay)
+        opt_start_delay = coalesce(tune_flow.start_delay, s.opt_start_delay),
+        opt_max_delay = coalesce(tune_flow.max_delay, s.opt_max_delay),
+        opt_give_up_after = coalesce(tune_flow.give_up_after, s.opt_give_up_after)
     where s.flow_slug = tune_flow.flow_slug and s.step_slug = tune_flow.step_slug;
     if not found then
         raise exception 'flow "%" has no step "%"', tune_flow.flow_slug, tune_flow.step_slug using

@@ -153,12 +153,27 @@ pub struct StepExplanation {
     pub running: Vec<RunningAttempt>,
     /// When its next task can be read from the queue. Only looked up when none of its tasks runs.
     pub visible_at: Option<DateTime<Utc>>,
+    /// How its next task was postponed, if it was.
+    #[serde(default)]
+    pub postponed: Option<Postponed>,
     /// The queue of its tasks.
     pub queue_name: String,
     /// How many workers serve that queue: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
     pub live_workers: i64,
     /// Why the worker function that served the queue last may not start again.
     pub disabled_reason: Option<String>,
+}
+
+/// The postponements of a task since its last attempt that counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Postponed {
+    /// Their number.
+    pub times: i32,
+    /// The first of them.
+    pub since: DateTime<Utc>,
+    /// The cause of the latest.
+    pub cause: String,
 }
 
 /// Why a step is not running.
@@ -190,6 +205,11 @@ pub enum StepReason {
     StartDelay,
     /// An attempt failed, and the next one is delayed.
     RetryDelay,
+    /// An attempt was postponed by its handler, and does not count.
+    Postponed,
+    /// Its task's attempts are used up, and the last one ended with its worker: it gets one more, for which a worker
+    /// runs nothing else.
+    WaitingToRunAlone,
     /// No live worker serves its queue.
     NoWorker,
     /// A live worker will take it.

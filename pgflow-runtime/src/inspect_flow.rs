@@ -74,6 +74,10 @@ pub struct StoredOptions {
     pub max_attempts: Option<i32>,
     /// Seconds that the delays between attempts grow from.
     pub base_delay: Option<i32>,
+    /// Seconds that a delay between attempts may have at most.
+    pub max_delay: Option<i32>,
+    /// Seconds that a task may be postponed for, without an attempt that counts.
+    pub give_up_after: Option<i32>,
     /// Seconds that an attempt may take.
     pub timeout: Option<i32>,
     /// Seconds between the moment when the step is ready and its first attempt.
@@ -135,6 +139,8 @@ impl StoredFlow {
         Some(StoredOptions {
             max_attempts: own.max_attempts.or(inherited.max_attempts),
             base_delay: own.base_delay.or(inherited.base_delay),
+            max_delay: own.max_delay.or(inherited.max_delay),
+            give_up_after: own.give_up_after.or(inherited.give_up_after),
             timeout: own.timeout.or(inherited.timeout),
             start_delay: own.start_delay,
         })

@@ -426,8 +426,12 @@ pub async fn enable_archiving(
 pub struct Tuning {
     /// How many attempts a task has, the first one included.
     pub max_attempts: Option<u32>,
-    /// The delay before the second attempt; each further one is twice as long.
+    /// The delay that the backoff grows from: twice as long before the second attempt, and so on.
     pub base_delay: Option<u32>,
+    /// The longest delay of the backoff.
+    pub max_delay: Option<u32>,
+    /// How long a task may be postponed without an attempt that counts.
+    pub give_up_after: Option<u32>,
     /// How long an attempt may take.
     pub timeout: Option<u32>,
     /// How long after its dependencies a step starts.

@@ -163,7 +163,7 @@ macro_rules! flow_of_everything {
 
             #[step(max_attempts = 2, when_exhausted = "skip")]
             async fn hopeless(ctx: &StepContext) -> StepResult<u32> {
-                assert_eq!(ctx.max_attempts(), HOPELESS_ATTEMPTS);
+                assert!(ctx.max_attempts() >= HOPELESS_ATTEMPTS);
                 fail(ctx).await
             }
 

@@ -60,6 +60,12 @@ pub(crate) enum Action {
         retryable: bool,
         retry_delay: Option<i32>,
     },
+    Postpone {
+        pick: Pick,
+        attempt: AttemptOf,
+        delay: i32,
+        too_long: bool,
+    },
     Release {
         tasks: Vec<usize>,
         attempt: AttemptOf,
@@ -70,10 +76,11 @@ pub(crate) enum Action {
         until_stalled: bool,
     },
     Recover,
-    /// One task stalls, is recovered, and is claimed again.
+    /// One task stalls, or all of its worker end with it, and what is recovered is claimed again.
     Stall {
         task: usize,
         times: usize,
+        is_death: bool,
     },
     Show {
         seed: usize,
@@ -212,6 +219,21 @@ impl Action {
                     retry_delay: *retry_delay,
                     retryable: *retryable,
                 }))
+            }
+            Self::Postpone {
+                pick,
+                attempt,
+                delay,
+                too_long,
+            } => {
+                let task = pick.resolve(model)?;
+                Some(Call::Postpone {
+                    task,
+                    attempt: attempt.resolve(model, task),
+                    cause: format!("refusal {}", model.call),
+                    delay: *delay,
+                    too_long: *too_long,
+                })
             }
             Self::Release {
                 tasks,

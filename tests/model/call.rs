@@ -53,6 +53,14 @@ pub(crate) enum Call {
     /// `complete_task`.
     CompleteOne(Completion),
     Fail(Failure),
+    /// `postpone_task`; with `too_long` there was an earlier postponement, two days ago.
+    Postpone {
+        task: TaskKey,
+        attempt: Option<i32>,
+        cause: String,
+        delay: i32,
+        too_long: bool,
+    },
     /// Tasks with the attempts that the worker gives back.
     Release {
         worker: usize,
@@ -60,6 +68,10 @@ pub(crate) enum Call {
     },
     /// `requeue_stalled_tasks`.
     Recover,
+    /// A worker dies, what it ran is recovered, and it comes back.
+    Lose {
+        worker: usize,
+    },
     /// Time passes for started tasks.
     Age {
         tasks: Vec<TaskKey>,
@@ -153,6 +165,17 @@ impl fmt::Display for Call {
                     ", not retryable"
                 })
             }
+            Self::Postpone {
+                task,
+                attempt: of,
+                delay,
+                too_long,
+                ..
+            } => {
+                let since = if *too_long { ", for too long" } else { "" };
+                write!(f, "postpone {task}, {}, by {delay} s{since}", attempt(*of))
+            }
+            Self::Lose { worker } => write!(f, "worker {worker} dies, and is recovered from"),
             Self::Release { worker, tasks } => {
                 let tasks: Vec<String> = tasks
                     .iter()

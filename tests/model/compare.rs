@@ -175,6 +175,9 @@ fn tasks(key: TaskKey, task: &Task, row: &TaskRow) -> Result<(), String> {
     let what = |column: &'static str| move || format!("{key}, {column}");
     same(what("status"), &task.status.name(), &row.status.as_str())?;
     same(what("attempts"), &task.attempts, &row.attempts)?;
+    same(what("uncounted"), &task.uncounted, &row.uncounted)?;
+    same(what("postponed"), &task.postponed, &row.postponed)?;
+    same(what("runs alone"), &task.runs_alone, &row.runs_alone)?;
     same(what("requeues"), &task.requeues, &row.requeues)?;
     same(
         what("permanently stalled"),
@@ -250,6 +253,7 @@ fn visibility(
         }
         Hidden::No => before.time..=after.time,
         Hidden::Seconds(seconds) => before.time + seconds * SECOND..=after.time + seconds * SECOND,
+        Hidden::Between(least, most) => before.time + least * SECOND..=after.time + most * SECOND,
         Hidden::UntilRecovery => {
             let deadline = deadline.unwrap_or(0);
             // Rounded up, and counted from a moment later.

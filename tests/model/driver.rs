@@ -14,7 +14,7 @@ use super::invariants;
 use super::setup;
 use super::snapshot::Snapshot;
 use super::sql;
-use super::state::{Hidden, Model, Task, TaskStatus};
+use super::state::{Hidden, Model, Task, TaskStatus, Text};
 
 /// How often something happened; proves that the cases reach what they are to test.
 pub(crate) type Tally = BTreeMap<String, usize>;
@@ -68,8 +68,13 @@ impl<'a> Driver<'a> {
     }
 
     async fn act(&mut self, action: &Action) -> Result<(), String> {
-        if let Action::Stall { task, times } = action {
-            return self.stall(*task, *times).await;
+        if let Action::Stall {
+            task,
+            times,
+            is_death,
+        } = action
+        {
+            return self.stall(*task, *times, *is_death).await;
         }
         match action.resolve(&self.model) {
             Some(call) => self.perform(call).await,
@@ -78,7 +83,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Its workers die, one after the other.
-    async fn stall(&mut self, task: usize, times: usize) -> Result<(), String> {
+    async fn stall(&mut self, task: usize, times: usize, is_death: bool) -> Result<(), String> {
         let started = started(&self.model);
         let Some(&key) = task
             .checked_rem(started.len())
@@ -92,10 +97,14 @@ impl<'a> Driver<'a> {
                 break;
             }
             let queue = task.message.queue;
-            let seconds = self.model.flow.timeout(key.step) + 3600;
-            let tasks = vec![key];
-            self.perform(Call::Age { tasks, seconds }).await?;
-            self.perform(Call::Recover).await?;
+            if let (true, Some(worker)) = (is_death, task.worker) {
+                self.perform(Call::Lose { worker }).await?;
+            } else {
+                let seconds = self.model.flow.timeout(key.step) + 3600;
+                let tasks = vec![key];
+                self.perform(Call::Age { tasks, seconds }).await?;
+                self.perform(Call::Recover).await?;
+            }
             let claim = Call::Claim {
                 worker: queue * 2,
                 max: 100,
@@ -220,6 +229,17 @@ impl<'a> Driver<'a> {
                 ("task permanently stalled", task.is_permanently_stalled),
                 ("task requeued", task.requeues > 0),
                 ("task tried again", task.attempts > 1),
+                ("task given back or postponed", task.uncounted > 0),
+                ("task postponed at last", task.postponed > 0),
+                ("task ran alone", task.runs_alone),
+                (
+                    "task to blame",
+                    matches!(task.error, Some(Text::Culprit { .. })),
+                ),
+                (
+                    "task given up",
+                    matches!(task.error, Some(Text::GivenUp(_))),
+                ),
             ] {
                 if is_so {
                     self.count_one(what);

@@ -198,10 +198,12 @@ fn action() -> impl Strategy<Value = Action> {
         5 => item().prop_map(Action::CompleteOne),
         14 => (pick(), attempt(), weighted(0.8), option::weighted(0.2, one_of(&[0, 900, -1])))
             .prop_map(|(pick, attempt, retryable, retry_delay)| Action::Fail { pick, attempt, retryable, retry_delay }),
+        7 => (pick(), attempt(), one_of(&[0, 0, 900, -1]), weighted(0.2))
+            .prop_map(|(pick, attempt, delay, too_long)| Action::Postpone { pick, attempt, delay, too_long }),
         5 => (vec(number(), 1..=3), attempt(), weighted(0.15)).prop_map(|(tasks, attempt, by_another)| Action::Release { tasks, attempt, by_another }),
         4 => (vec(number(), 1..=3), weighted(0.7)).prop_map(|(tasks, until_stalled)| Action::Age { tasks, until_stalled }),
         3 => Just(Action::Recover),
-        3 => (number(), 1usize..=4).prop_map(|(task, times)| Action::Stall { task, times }),
+        6 => (number(), 1usize..=4, weighted(0.6)).prop_map(|(task, times, is_death)| Action::Stall { task, times, is_death }),
         6 => (number(), weighted(0.25)).prop_map(|(seed, even_started)| Action::Show { seed, even_started }),
         1 => number().prop_map(|run| Action::StartAgain { run }),
         1 => Just(Action::StartRefused),

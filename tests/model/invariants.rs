@@ -215,7 +215,7 @@ fn terminal_rows_stay(before: &Snapshot, after: &Snapshot) -> Option<String> {
     None
 }
 
-/// An attempt is counted when it starts, and taken back only when it is given back.
+/// An attempt is counted when it starts, and never taken back.
 fn attempts(before: &Snapshot, after: &Snapshot, call: &Call) -> Option<String> {
     for (key, new) in &after.tasks {
         let change = match before.tasks.get(key) {
@@ -225,13 +225,21 @@ fn attempts(before: &Snapshot, after: &Snapshot, call: &Call) -> Option<String> 
         let old = before.tasks.get(key).map(|old| old.status.as_str());
         let allowed = match (old, new.status.as_str(), call) {
             (Some("queued"), "started", Call::Claim { .. }) => 1,
-            (Some("started"), "queued", Call::Release { .. }) => -1,
             _ => 0,
         };
         if change != allowed {
             return Some(format!(
                 "I8: {key} went {old:?} -> {}: {change:+} attempts",
                 new.status
+            ));
+        }
+        let is_alone = new.status == "started" && new.runs_alone;
+        let beside = after.tasks.iter().find(|(other, task)| {
+            is_alone && *other != key && task.status == "started" && task.worker == new.worker
+        });
+        if let Some((other, _)) = beside {
+            return Some(format!(
+                "I10: {key} is to run alone, and {other} runs beside it"
             ));
         }
     }

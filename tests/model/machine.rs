@@ -192,6 +192,9 @@ impl Model {
             let tasks = elements.into_iter().map(|element| Task {
                 status: TaskStatus::Queued,
                 attempts: 0,
+                uncounted: 0,
+                postponed: 0,
+                runs_alone: false,
                 requeues: 0,
                 is_permanently_stalled: false,
                 element,

@@ -8,21 +8,24 @@ use uuid::Uuid;
 use super::call::{Answer, Call, ClaimedRow, Completion, Failure, TaskKey};
 use super::flow::Flow;
 use super::machine::hidden_for;
-use super::state::{Event, Hidden, Model, Run, RunStatus, StepState, StepStatus, TaskStatus, Text};
+use super::state::{
+    Event, Hidden, Model, Run, RunStatus, StepState, StepStatus, Task, TaskStatus, Text,
+};
 
 /// The error codes of calls that are refused.
 const UNKNOWN_TASK: &str = "PF003";
 const INVALID_INPUT: &str = "PF005";
 const INVALID_ARGUMENT: &str = "PF009";
 
-/// How often a task may stall before it counts as out of attempts.
-const MAX_REQUEUES: i32 = 3;
+/// The cap of the backoff, in seconds; no flow of the model sets another.
+const MAX_DELAY: i64 = 3600;
 
 impl Model {
     pub(crate) fn new(flow: Flow) -> Self {
         Self {
             flow,
             runs: Vec::new(),
+            alone: BTreeMap::new(),
             events: Vec::new(),
             call: 0,
         }
@@ -45,7 +48,19 @@ impl Model {
             },
             Call::Fail(failure) => self.fail(failure),
             Call::Release { worker, tasks } => self.release(*worker, tasks),
-            Call::Recover => self.recover(),
+            Call::Postpone {
+                task,
+                attempt,
+                cause,
+                delay,
+                too_long,
+            } => self.postpone(*task, *attempt, cause, *delay, *too_long),
+            Call::Recover => self.recover(None),
+            Call::Lose { worker } => {
+                let answer = self.recover(Some(*worker));
+                self.alone.remove(worker);
+                answer
+            }
             Call::Age { tasks, seconds } => {
                 for &key in tasks {
                     self.task_mut(key).age += i64::from(*seconds);
@@ -110,8 +125,34 @@ impl Model {
         Answer::Run(self.runs[run].status.name().to_owned())
     }
 
-    /// Takes the messages of the worker's queue that have been visible for longest.
+    /// Whether a worker has a task that runs.
+    fn is_busy(&self, worker: usize) -> bool {
+        self.tasks()
+            .any(|(_, task)| task.status == TaskStatus::Started && task.worker == Some(worker))
+    }
+
+    /// Nothing runs beside an attempt alone: until its worker runs nothing else it starts nothing, then that attempt,
+    /// then nothing until it has ended.
     fn claim(&mut self, worker: usize, max: usize) -> Answer {
+        if let Some(&(key, attempt)) = self.alone.get(&worker) {
+            let task = self.task(key).expect("a task stays");
+            let runs_here = task.status == TaskStatus::Started
+                && task.attempts == attempt
+                && task.worker == Some(worker);
+            let is_waiting = task.status == TaskStatus::Queued && task.attempts == attempt - 1;
+            if runs_here || (is_waiting && self.is_busy(worker)) {
+                return Answer::Claimed(Vec::new());
+            }
+            if is_waiting {
+                return Answer::Claimed(vec![self.take(key, worker)]);
+            }
+            self.alone.remove(&worker);
+        }
+        self.claim_visible(worker, max)
+    }
+
+    /// Takes the messages of the worker's queue that have been visible for longest.
+    fn claim_visible(&mut self, worker: usize, max: usize) -> Answer {
         let mut visible: Vec<(usize, i64, TaskKey)> = self
             .tasks()
             .filter(|(_, task)| {
@@ -124,12 +165,11 @@ impl Model {
             })
             .collect();
         visible.sort_unstable();
-        let mut rows = Vec::new();
-        for (_, id, key) in visible.into_iter().take(max) {
-            let timeout = self.flow.timeout(key.step);
-            self.task_mut(key).message.reads += 1;
+        let read: Vec<TaskKey> = visible.into_iter().take(max).map(|(.., key)| key).collect();
+        for &key in &read {
             if self.is_running(key) {
                 // It runs elsewhere: no attempt is counted.
+                self.task_mut(key).message.reads += 1;
                 let is_stalled = self.is_stalled(key);
                 let hidden = if is_stalled {
                     Hidden::Briefly
@@ -137,19 +177,56 @@ impl Model {
                     Hidden::UntilRecovery
                 };
                 self.hide(key, hidden);
-                continue;
             }
-            let task = self.task_mut(key);
-            task.status = TaskStatus::Started;
-            task.attempts += 1;
-            task.worker = Some(worker);
-            task.age = 0;
-            self.hide(key, Hidden::Seconds(i64::from(timeout) + 2));
-            rows.push(self.claimed(key, worker, id));
         }
+        let waiting = |key: &TaskKey, runs_alone| {
+            let task = self.task(*key).expect("its message was read");
+            task.status == TaskStatus::Queued && task.runs_alone == runs_alone
+        };
+        let alone: Vec<TaskKey> = read
+            .iter()
+            .copied()
+            .filter(|key| waiting(key, true))
+            .collect();
+        let others: Vec<TaskKey> = read
+            .iter()
+            .copied()
+            .filter(|key| waiting(key, false))
+            .collect();
+        let is_idle = !self.is_busy(worker);
+        // One that another worker makes room for is left to it, but by a worker that runs nothing.
+        let chosen = alone
+            .iter()
+            .copied()
+            .find(|key| is_idle || !self.alone.values().any(|(noted, _)| noted == key));
+        if let Some(key) = chosen {
+            let attempts = self.task_mut(key).attempts;
+            self.alone.insert(worker, (key, attempts + 1));
+            let rows = is_idle.then(|| self.take(key, worker));
+            return Answer::Claimed(rows.into_iter().collect());
+        }
+        for key in alone {
+            self.task_mut(key).message.reads += 1;
+            self.hide(key, Hidden::Briefly);
+        }
+        let rows = others.into_iter().map(|key| self.take(key, worker));
+        let mut rows: Vec<ClaimedRow> = rows.collect();
         // They return in the order in which they were sent.
         rows.sort_unstable_by_key(|row| row.message);
         Answer::Claimed(rows)
+    }
+
+    fn take(&mut self, key: TaskKey, worker: usize) -> ClaimedRow {
+        let timeout = self.flow.timeout(key.step);
+        let task = self.task_mut(key);
+        task.message.reads += 1;
+        task.status = TaskStatus::Started;
+        task.attempts += 1;
+        task.worker = Some(worker);
+        task.age = 0;
+        let message = task.message.id.expect("it was sent");
+        self.hide(key, Hidden::Seconds(i64::from(timeout) + 2));
+        self.claimed(key, worker, message)
     }
 
     fn claimed(&self, key: TaskKey, worker: usize, message: i64) -> ClaimedRow {
@@ -165,7 +242,9 @@ impl Model {
         ClaimedRow {
             task: key,
             attempt: task.attempts,
-            max_attempts: self.flow.max_attempts(key.step),
+            max_attempts: self.flow.max_attempts(key.step)
+                + task.uncounted
+                + i32::from(task.runs_alone),
             timeout: self.flow.timeout(key.step),
             queue: task.message.queue,
             message,
@@ -266,18 +345,59 @@ impl Model {
         let Some(task) = self.task(key) else {
             return Answer::Refused(UNKNOWN_TASK.to_owned());
         };
-        let attempts = task.attempts;
+        let failures = task.attempts - task.uncounted;
         if self.is_current(key, failure.attempt) {
             let error = Text::Is(failure.message.clone());
-            if failure.retryable && attempts < self.flow.max_attempts(key.step) {
-                let delay = failure.retry_delay.map_or_else(
-                    || backoff(self.flow.base_delay(key.step), attempts),
-                    i64::from,
+            self.task_mut(key).postponed = 0;
+            if failure.retryable && failures < self.flow.max_attempts(key.step) {
+                let hidden = failure.retry_delay.map_or_else(
+                    || backoff(self.flow.base_delay(key.step), failures),
+                    |delay| hidden_for(i64::from(delay)),
                 );
                 self.task_mut(key).error = Some(error);
-                self.queue_again(key, hidden_for(delay));
+                self.queue_again(key, hidden);
             } else {
                 self.exhaust(key, error);
+            }
+        }
+        self.row(key)
+    }
+
+    /// The attempt does not count, unless nothing else has happened to the task for too long.
+    fn postpone(
+        &mut self,
+        key: TaskKey,
+        attempt: Option<i32>,
+        cause: &str,
+        delay: i32,
+        too_long: bool,
+    ) -> Answer {
+        let is_started = self.task(key).map(|task| task.status) == Some(TaskStatus::Started);
+        if too_long && is_started {
+            let task = self.task_mut(key);
+            task.postponed = task.postponed.max(1);
+        }
+        if delay < 0 {
+            return Answer::Refused(INVALID_ARGUMENT.to_owned());
+        }
+        if self.task(key).is_none() {
+            return Answer::Refused(UNKNOWN_TASK.to_owned());
+        }
+        if self.is_current(key, attempt) {
+            let task = self.task_mut(key);
+            task.uncounted += 1;
+            task.postponed += 1;
+            if too_long {
+                let error = Text::GivenUp(task.postponed);
+                self.exhaust(key, error);
+            } else {
+                task.error = Some(Text::Is(cause.to_owned()));
+                let delay = i64::from(delay);
+                let hidden = match delay {
+                    0 => Hidden::No,
+                    _ => Hidden::Between(delay, delay + delay / 10),
+                };
+                self.queue_again(key, hidden);
             }
         }
         self.row(key)
@@ -299,7 +419,7 @@ impl Model {
                 .task(key)
                 .is_some_and(|task| task.worker == Some(worker));
             if is_its && self.is_current(key, Some(attempt)) {
-                self.task_mut(key).attempts -= 1;
+                self.task_mut(key).uncounted += 1;
                 self.queue_again(key, Hidden::No);
                 released += 1;
             }
@@ -312,39 +432,69 @@ impl Model {
         self.is_running(key) && age > i64::from(self.flow.timeout(key.step)) + 30
     }
 
-    /// What may be queued again is, first; then what stalled too often ends, in the order of locks.
-    fn recover(&mut self) -> Answer {
-        let stalled = self.tasks().map(|(key, _)| key);
-        let mut stalled: Vec<TaskKey> = stalled.filter(|&key| self.is_stalled(key)).collect();
-        stalled.sort_by_key(|key| {
+    /// What has attempts left is queued again, first, and so is once more what ended with its worker at its last
+    /// attempt; then the rest ends, in the order of locks.
+    fn recover(&mut self, dead: Option<usize>) -> Answer {
+        let is_lost = |task: &Task| dead.is_some() && task.worker == dead;
+        let stalled = self.tasks().map(|(key, task)| (key, is_lost(task)));
+        let stalled = stalled
+            .filter(|&(key, is_lost)| self.is_stalled(key) || (is_lost && self.is_running(key)));
+        let mut stalled: Vec<(TaskKey, bool)> = stalled.collect();
+        stalled.sort_by_key(|(key, _)| {
             let slug = self.flow.steps[key.step].slug.clone();
             (self.runs[key.run].id, slug, key.index)
         });
-        let (out_of_requeues, requeued): (Vec<TaskKey>, Vec<TaskKey>) = stalled
-            .into_iter()
-            .partition(|&key| self.task_mut(key).requeues >= MAX_REQUEUES);
-        for &key in &requeued {
-            self.task_mut(key).requeues += 1;
+        let mut requeued = 0;
+        let mut used_up = Vec::new();
+        for (key, is_lost) in stalled {
+            let most = self.flow.max_attempts(key.step);
+            let task = self.task_mut(key);
+            let is_used_up = task.attempts - task.uncounted >= most;
+            if is_used_up && (!is_lost || most == 1 || task.runs_alone) {
+                used_up.push((key, is_lost && task.runs_alone));
+                continue;
+            }
+            task.runs_alone |= is_used_up;
+            task.requeues += 1;
+            task.postponed = 0;
+            requeued += 1;
             self.queue_again(key, Hidden::No);
         }
-        for key in out_of_requeues {
+        for (key, is_culprit) in used_up {
             // An earlier one may have ended it.
             if self.is_running(key) {
                 self.task_mut(key).is_permanently_stalled = true;
-                self.exhaust(key, Text::Stalled);
+                let text = if is_culprit {
+                    Text::Culprit {
+                        step: self.flow.steps[key.step].slug.clone(),
+                        index: key.index,
+                    }
+                } else {
+                    Text::Stalled
+                };
+                self.exhaust(key, text);
             }
         }
-        Answer::Count(i32::try_from(requeued.len()).expect("a few"))
+        Answer::Count(requeued)
     }
 }
 
-/// Twice as long after each attempt, at most a day.
-fn backoff(base_delay: i32, attempts: i32) -> i64 {
-    let mut delay = i64::from(base_delay);
-    for _ in 0..attempts {
-        delay = (delay * 2).min(86_400);
+/// Twice as long after each failure, and up to a quarter more at random; at most as long as the cap, where it is up to
+/// a fifth less.
+fn backoff(base_delay: i32, failures: i32) -> Hidden {
+    if base_delay == 0 {
+        return Hidden::No;
     }
-    delay
+    let mut delay = i64::from(base_delay);
+    for _ in 0..failures {
+        delay = (delay * 2).min(MAX_DELAY);
+    }
+    let least = if delay < MAX_DELAY {
+        delay
+    } else {
+        MAX_DELAY * 4 / 5
+    };
+    Hidden::Between(least, (least * 5 / 4).min(MAX_DELAY))
 }
 
 fn json_type(value: &Value) -> &'static str {

@@ -12,7 +12,7 @@ const USUAL_RUNS: usize = 2000;
 const PARTS: usize = 4;
 
 /// What the usual number of runs must have reached, in each part.
-const REACHED: [&str; 23] = [
+const REACHED: [&str; 28] = [
     "item completed",
     "item failed",
     "item stale",
@@ -32,9 +32,14 @@ const REACHED: [&str; 23] = [
     "task cancelled",
     "task completed",
     "task failed",
+    "task given back or postponed",
+    "task given up",
     "task permanently stalled",
+    "task postponed at last",
+    "task ran alone",
     "task requeued",
     "task skipped",
+    "task to blame",
     "task tried again",
 ];
 

@@ -1,7 +1,7 @@
 //! Smaller cases than a given one, most daring first. Taking any of them that still fails, again and again, ends with a case of which
 //! nothing can be left out.
 
-use super::actions::{Action, Among, AttemptOf, Item, Shape};
+use super::actions::{Action, Among, AttemptOf, Item, Pick, Shape};
 use super::flow::{Flow, Mode, Step};
 use super::generator::{Case, input_of};
 
@@ -181,6 +181,12 @@ fn simpler_actions(action: &Action) -> Vec<Action> {
                 with(*pick, *attempt, *retryable, None),
             ]
         }
+        Action::Postpone {
+            pick,
+            attempt,
+            delay,
+            too_long,
+        } => simpler_postponements(*pick, *attempt, *delay, *too_long),
         Action::Release {
             tasks,
             attempt,
@@ -214,12 +220,11 @@ fn simpler_actions(action: &Action) -> Vec<Action> {
             };
             lists.map(age).collect()
         }
-        Action::Stall { task, times } => (1..*times)
-            .map(|times| (0, times))
-            .chain([(*task, times - 1), (0, *times)])
-            .filter(|&(_, times)| times > 0)
-            .map(|(task, times)| Action::Stall { task, times })
-            .collect(),
+        Action::Stall {
+            task,
+            times,
+            is_death,
+        } => simpler_stalls(*task, *times, *is_death),
         Action::Show { even_started, .. } => vec![Action::Show {
             seed: 0,
             even_started: *even_started,
@@ -229,6 +234,41 @@ fn simpler_actions(action: &Action) -> Vec<Action> {
     };
     actions.retain(|simpler| simpler != action);
     actions
+}
+
+fn simpler_postponements(
+    pick: Pick,
+    attempt: AttemptOf,
+    delay: i32,
+    too_long: bool,
+) -> Vec<Action> {
+    let with = |pick, attempt, delay, too_long| Action::Postpone {
+        pick,
+        attempt,
+        delay,
+        too_long,
+    };
+    let mut first = pick;
+    first.number = 0;
+    vec![
+        with(first, attempt, delay, too_long),
+        with(pick, AttemptOf::Current, delay, too_long),
+        with(pick, attempt, 0, too_long),
+        with(pick, attempt, delay, false),
+    ]
+}
+
+fn simpler_stalls(task: usize, times: usize, is_death: bool) -> Vec<Action> {
+    (1..times)
+        .map(|times| (0, times))
+        .chain([(task, times - 1), (0, times)])
+        .filter(|&(_, times)| times > 0)
+        .map(|(task, times)| Action::Stall {
+            task,
+            times,
+            is_death,
+        })
+        .collect()
 }
 
 fn simpler_items(item: Item) -> Vec<Item> {

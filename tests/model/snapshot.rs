@@ -40,7 +40,7 @@ select
     ),
     (
         select coalesce(json_agg(json_build_array(
-            run_id, step_slug, task_index, status, attempts_count, requeued_count, permanently_stalled_at is not null,
+            run_id, step_slug, task_index, status, attempts_count, uncounted_attempts, postponed_count, runs_alone, requeued_count, permanently_stalled_at is not null,
             queue_name, message_id, case when input is not null then json_build_array(input) end,
             case when output is not null then json_build_array(output) end, error_message, last_worker_id,
             model.us(queued_at), model.us(started_at), model.us(completed_at), model.us(failed_at)

@@ -68,6 +68,17 @@ pub(crate) async fn call(
             .fetch_one(connection)
             .await
             .map(Answer::Count),
+        Call::Postpone {
+            task,
+            attempt,
+            cause,
+            delay,
+            too_long,
+        } => {
+            let to = Addresses::one(model, *task);
+            postpone(connection, to, *attempt, cause, *delay, *too_long).await
+        }
+        Call::Lose { worker } => lose(connection, *worker).await,
         Call::Age { tasks, seconds } => age(connection, model, tasks, *seconds).await,
         Call::Show { tasks } => show(connection, model, tasks).await,
     };
@@ -227,6 +238,65 @@ async fn fail(
     .fetch_one(connection)
     .await?;
     Ok(Answer::Task { status, attempts })
+}
+
+async fn postpone(
+    connection: &mut PgConnection,
+    (run_id, slug, index): (Uuid, String, i32),
+    attempt: Option<i32>,
+    cause: &str,
+    delay: i32,
+    too_long: bool,
+) -> sqlx::Result<Answer> {
+    if too_long {
+        sqlx::query(
+            "update pgflow.step_tasks
+             set postponed_count = greatest(postponed_count, 1), postponed_since = now() - interval '2 days'
+             where run_id = $1 and step_slug = $2 and task_index = $3 and status = 'started'",
+        )
+        .bind(run_id)
+        .bind(&slug)
+        .bind(index)
+        .execute(&mut *connection)
+        .await?;
+    }
+    let (status, attempts) = sqlx::query_as(
+        "select status, attempts_count from pgflow.postpone_task($1, $2, $3, $4, $5, attempt => $6)",
+    )
+    .bind(run_id)
+    .bind(slug)
+    .bind(index)
+    .bind(cause)
+    .bind(delay)
+    .bind(attempt)
+    .fetch_one(connection)
+    .await?;
+    Ok(Answer::Task { status, attempts })
+}
+
+/// It stops, and what it left is recovered; then it is there again, as a new one would be.
+async fn lose(connection: &mut PgConnection, worker: usize) -> sqlx::Result<Answer> {
+    sqlx::query(
+        "with stopped as (
+             update pgflow.workers set stopped_at = clock_timestamp() where worker_id = $1
+         )
+         update pgflow.claims set look_at = least(look_at, clock_timestamp()) where worker_id = $1",
+    )
+    .bind(worker_id(worker))
+    .execute(&mut *connection)
+    .await?;
+    let requeued = sqlx::query_scalar("select pgflow.requeue_stalled_tasks()")
+        .fetch_one(&mut *connection)
+        .await?;
+    sqlx::query(
+        "update pgflow.workers
+         set stopped_at = null, alone_queue = null, alone_message = null, alone_attempt = null, alone_since = null
+         where worker_id = $1",
+    )
+    .bind(worker_id(worker))
+    .execute(connection)
+    .await?;
+    Ok(Answer::Count(requeued))
 }
 
 async fn release(

@@ -1,8 +1,11 @@
 //! What the model knows: runs, their steps and tasks, and where each task's message is. No counter is kept: see `counters`.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::call::TaskKey;
 use super::flow::Flow;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +45,13 @@ pub(crate) enum Text {
         json_type: &'static str,
     },
     Stalled,
+    /// The worker died while nothing else ran in it.
+    Culprit {
+        step: String,
+        index: usize,
+    },
+    /// It was postponed so often.
+    GivenUp(i32),
 }
 
 impl Text {
@@ -54,7 +64,17 @@ impl Text {
                 maps,
                 json_type,
             } => names(source) && maps.iter().any(names) && found.ends_with(json_type),
-            Self::Stalled => found.starts_with("stalled"),
+            Self::Stalled => found.starts_with("stalled") && !found.contains("ran alone"),
+            Self::Culprit { step, index } => {
+                found.starts_with("stalled")
+                    && found.contains("ran alone")
+                    && names(step)
+                    && found.contains(&format!("task {index},"))
+            }
+            Self::GivenUp(times) => {
+                found.starts_with(&format!("postponed {times} times since "))
+                    && found.contains("give_up_after")
+            }
         }
     }
 }
@@ -65,6 +85,8 @@ pub(crate) enum Hidden {
     /// It can be read now.
     No,
     Seconds(i64),
+    /// Some moment of these, chosen at random.
+    Between(i64, i64),
     /// Until its task counts as stalled.
     UntilRecovery,
     /// Its task counts as stalled already: a moment, so that nobody reads it in a loop.
@@ -87,6 +109,12 @@ pub(crate) struct Message {
 pub(crate) struct Task {
     pub(crate) status: TaskStatus,
     pub(crate) attempts: i32,
+    /// Those that were postponed or given back.
+    pub(crate) uncounted: i32,
+    /// Since the last attempt that counts.
+    pub(crate) postponed: i32,
+    /// Whether its attempts ended with its workers, so that one more follows, beside which nothing runs.
+    pub(crate) runs_alone: bool,
     pub(crate) requeues: i32,
     pub(crate) is_permanently_stalled: bool,
     /// A map's element.
@@ -150,6 +178,8 @@ pub(crate) struct Event {
 pub(crate) struct Model {
     pub(crate) flow: Flow,
     pub(crate) runs: Vec<Run>,
+    /// The attempts that workers make room for, or run alone, by worker.
+    pub(crate) alone: BTreeMap<usize, (TaskKey, i32)>,
     /// What the current call has emitted.
     pub(crate) events: Vec<Event>,
     /// The number of the current call.

@@ -9,7 +9,7 @@ use super::page::{Block, blocks, the};
 use super::{rows, run};
 use crate::support::TestDb;
 use crate::support::flows::{
-    claim_one, complete, define, define_with_step_queues, fail, start, step, worker,
+    claim_one, complete, define, define_with_step_queues, fail, postpone, start, step, worker,
 };
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::{age, fail_for_good, requeue};
@@ -64,7 +64,7 @@ async fn eventful(pool: &PgPool) -> Runs {
     assert_eq!(requeue(pool).await, 1);
     claim_one(pool, lost).await;
     let (stalled, _) = begin().await;
-    for _ in 0..3 {
+    for _ in 0..2 {
         age(pool, stalled, "price", 3600).await;
         assert_eq!(requeue(pool).await, 1);
         claim_one(pool, lost).await;
@@ -73,6 +73,10 @@ async fn eventful(pool: &PgPool) -> Runs {
     assert_eq!(requeue(pool).await, 0);
     let (overdue, _) = begin().await;
     age(pool, overdue, "price", 3600).await;
+    let (_, task) = begin().await;
+    postpone(pool, &task, "60", "too many requests")
+        .await
+        .expect("postponed");
     let (_, task) = begin().await;
     fail(pool, &task, "try again").await;
     start(pool, "media", json!(1)).await;
@@ -152,7 +156,7 @@ async fn each_statement_finds_or_does_what_the_page_says() {
         .iter()
         .map(|row| (row.get("run_id"), row.get("requeued_count")))
         .collect();
-    assert_eq!(recovered, [(runs.stalled, 3), (runs.recovered, 1)]);
+    assert_eq!(recovered, [(runs.stalled, 2), (runs.recovered, 1)]);
     let failures = page.one("failed_percent").await;
     assert_eq!(
         (
@@ -163,6 +167,8 @@ async fn each_statement_finds_or_does_what_the_page_says() {
     );
     let retries = page.one("an_error").await;
     assert_eq!(retries.get::<String, _>("an_error"), "try again");
+    let postponed = page.one("t.postponed_count > 0").await;
+    assert_eq!(postponed.get::<String, _>("a_cause"), "too many requests");
 
     let tables = page.at("pg_stat_user_tables").await;
     let tables: Vec<String> = tables.iter().map(|row| row.get("relation")).collect();

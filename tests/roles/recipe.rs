@@ -149,6 +149,7 @@ async fn a_role_without_rights_is_told_all_that_it_lacks() {
   execute on function pgflow.lost_attempts
   execute on function pgflow.mark_worker_draining
   execute on function pgflow.mark_worker_stopped
+  execute on function pgflow.postpone_task
   execute on function pgflow.recover_tasks
   execute on function pgflow.recovery_is_due
   execute on function pgflow.register_worker

@@ -1,6 +1,7 @@
 //! The SQL functions, through SQL only: one module per function, and the races between them.
 
 mod add_step;
+mod alone;
 mod any_flow;
 mod archive_unsupported_messages;
 mod arguments;
@@ -37,6 +38,7 @@ mod mark_worker_draining;
 mod mark_worker_stopped;
 mod plans;
 mod plans_with_history;
+mod postpone_task;
 mod prune_data_older_than;
 mod queue_names;
 mod races;

@@ -267,11 +267,7 @@ async fn a_heartbeat_after_a_silence_begins_a_new_series_and_ends_the_loss() {
 #[tokio::test]
 async fn the_reason_says_died_of_a_worker_that_died_and_stopped_of_one_that_stopped() {
     let case = Case::new().await;
-    execute(
-        case.pool(),
-        "update pgflow.step_tasks set requeued_count = 3",
-    )
-    .await;
+    execute(case.pool(), "update pgflow.steps set opt_max_attempts = 1").await;
     heard(case.pool(), case.owner, 6, 3600).await;
     assert_eq!(recover(case.pool()).await, (0, 1, false));
     let error = run(case.pool(), case.run).await.error_message.unwrap();
@@ -282,11 +278,6 @@ async fn the_reason_says_died_of_a_worker_that_died_and_stopped_of_one_that_stop
 
     let other = start(case.pool(), "f", json!({})).await;
     claim_one(case.pool(), case.witness).await;
-    execute(
-        case.pool(),
-        "update pgflow.step_tasks set requeued_count = 3 where status = 'started'",
-    )
-    .await;
     sqlx::query("select pgflow.mark_worker_stopped($1)")
         .bind(case.witness)
         .execute(case.pool())
@@ -304,15 +295,10 @@ async fn the_reason_says_died_of_a_worker_that_died_and_stopped_of_one_that_stop
 #[tokio::test]
 async fn tasks_that_cannot_be_ended_are_put_behind_the_others() {
     let case = Case::new().await;
-    define(case.pool(), "g", &[step("m").map()]).await;
+    define(case.pool(), "g", &[step("m").map().max_attempts(1)]).await;
     let dying = worker(case.pool(), "g").await;
     let broken = start(case.pool(), "g", json!(vec![1; 1100])).await;
     claim_all(case.pool(), dying).await;
-    execute(
-        case.pool(),
-        "update pgflow.step_tasks set requeued_count = 3 where flow_slug = 'g'",
-    )
-    .await;
     // Whoever ends a task of it fails.
     execute(
         case.pool(),

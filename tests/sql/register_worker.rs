@@ -64,6 +64,7 @@ async fn a_registered_worker_has_a_row_that_says_what_it_serves() {
             "worker_id": registration.id, "function_name": "f", "queue_name": "orders", "flow_slug": "Orders", "step_slug": null,
             "flow_input_steps": [], "deprecated_at": null, "deprecated_reason": null, "stopped_at": null,
             "host": null, "pid": null,
+            "alone_queue": null, "alone_message": null, "alone_attempt": null, "alone_since": null,
         })
     );
     assert_eq!(

@@ -48,7 +48,10 @@ async fn the_tasks_of_claims_without_an_answer_go_back_uncounted_and_no_others()
         ["started", "queued", "started", "completed", "started"]
     );
     let again = claim_one(&db.pool, other).await;
-    assert_eq!((again.run_id, again.attempt), (runs[1], 1));
+    assert_eq!(
+        (again.run_id, again.attempt, again.max_attempts),
+        (runs[1], 2, 4)
+    );
     assert_invariants(&db.pool).await;
 }
 

@@ -45,20 +45,23 @@ async fn a_released_task_waits_again_at_once_and_its_attempt_is_not_counted() {
     let released = task(&db.pool, id, "a").await;
     assert_eq!(
         (released.status.as_str(), released.attempts_count),
-        ("queued", 0)
+        ("queued", 1)
     );
     assert_eq!(released.last_worker_id, None);
     assert_invariants(&db.pool).await;
 
     let next = worker(&db.pool, "orders").await;
     let again = claim_one(&db.pool, next).await;
-    assert_eq!((again.attempt, again.read_count), (1, 2));
+    assert_eq!(
+        (again.attempt, again.max_attempts, again.read_count),
+        (2, 4, 2)
+    );
     assert_eq!(again.message_id, claimed.message_id);
     assert_eq!(complete(&db.pool, &again, json!(1)).await, "completed");
     assert_invariants(&db.pool).await;
 }
 
-/// A call whose answer was lost is made again, and by then the same worker may run the task under the same number.
+/// A call whose answer was lost is made again, and by then the same worker may run the task again.
 #[tokio::test]
 async fn a_release_that_is_made_again_never_takes_the_next_start_of_the_same_worker() {
     const RELEASE: &str = "select pgflow.release_tasks(worker_id => $1, run_ids => array[$2], step_slugs => '{a}', task_indexes => '{0}',
@@ -79,7 +82,7 @@ async fn a_release_that_is_made_again_never_takes_the_next_start_of_the_same_wor
     let first = claim_one(&db.pool, worker).await.started_at;
     assert_eq!(release(first).await, 1);
     let again = claim_one(&db.pool, worker).await;
-    assert_eq!(again.attempt, 1);
+    assert_eq!(again.attempt, 2, "each start has a number of its own");
     assert_eq!(release(first).await, 0, "that start was given back before");
     assert_eq!(complete(&db.pool, &again, json!(1)).await, "completed");
     assert_invariants(&db.pool).await;
@@ -95,9 +98,16 @@ async fn only_the_attempt_that_was_given_back_is_not_counted() {
     fail(&db.pool, &first, "once").await;
     let second = claim_one(&db.pool, worker).await;
     release(&db.pool, worker, &[second]).await;
-    assert_eq!(task(&db.pool, id, "a").await.attempts_count, 1);
+    let uncounted: i32 = sqlx::query_scalar("select uncounted_attempts from pgflow.step_tasks")
+        .fetch_one(&db.pool)
+        .await
+        .expect("the task can be read");
+    assert_eq!(
+        (task(&db.pool, id, "a").await.attempts_count, uncounted),
+        (2, 1)
+    );
     let last = claim_one(&db.pool, worker).await;
-    assert_eq!(last.attempt, 2);
+    assert_eq!((last.attempt, last.max_attempts), (3, 3));
     assert_eq!(fail(&db.pool, &last, "twice").await, "failed");
     assert_invariants(&db.pool).await;
 }
@@ -215,7 +225,7 @@ async fn a_task_without_its_message_stays_started_and_the_others_go_back() {
         .into_iter()
         .map(|task| (task.status, task.attempts_count))
         .collect();
-    let expected = [("queued".to_owned(), 0), ("started".to_owned(), 1)];
+    let expected = [("queued".to_owned(), 1), ("started".to_owned(), 1)];
     assert_eq!(statuses, expected);
 
     // Recovery ends it, once it is overdue.

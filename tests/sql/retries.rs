@@ -1,16 +1,19 @@
 //! Retries of `fail_task`: how many, and after which delay.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use serde_json::json;
 use sqlx::PgPool;
+use sqlx::types::chrono::{DateTime, Utc};
 
+use crate::support::TestDb;
 use crate::support::flows::{Claimed, claim, claim_one, complete, fail, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{archived, raised, run, show_all, step_state, task};
 use crate::support::runs::{
-    Failure, claim_all, database_with, everything, fail_for_good, hidden_by, of_step, outline,
-    task_statuses, try_fail,
+    Failure, claim_all, database_with, everything, fail_for_good, hidden_by, is_backoff, of_step,
+    outline, task_statuses, try_fail,
 };
 
 /// Fails an attempt; returns for how many seconds that hid its message, which the task's row must say as well.
@@ -21,8 +24,10 @@ async fn delay(pool: &PgPool, task: &Claimed, failure: Failure<'_>) -> RangeIncl
     })
     .await;
     let shown = shown_delay(pool, task).await.map(i64::from);
+    // The nearest whole number of seconds.
+    let (from, to) = (*hidden.start(), *hidden.end());
     assert!(
-        shown.is_some_and(|shown| hidden.contains(&shown)),
+        shown.is_some_and(|shown| (from.min(to)..=from.max(to)).contains(&shown)),
         "hidden for {hidden:?} s, and the row says {shown:?}"
     );
     hidden
@@ -121,8 +126,8 @@ async fn the_delay_doubles_with_each_attempt() {
             let task = of_step(&claimed, step);
             let hidden = delay(&db.pool, task, Failure::default()).await;
             assert!(
-                hidden.contains(&seconds),
-                "{step}, attempt {}: hidden for {hidden:?} s, not {seconds}",
+                is_backoff(&hidden, seconds),
+                "{step}, attempt {}: hidden for {hidden:?} s, not {seconds} and up to a quarter more",
                 task.attempt
             );
         }
@@ -131,32 +136,110 @@ async fn the_delay_doubles_with_each_attempt() {
     assert_invariants(&db.pool).await;
 }
 
-#[tokio::test]
-async fn the_delay_is_a_day_at_most() {
-    let (db, worker) = database_with(&[step("a").base_delay(i32::MAX)]).await;
-    start(&db.pool, "f", json!({})).await;
-    let claimed = claim_one(&db.pool, worker).await;
-    let hidden = delay(&db.pool, &claimed, Failure::default()).await;
-    assert!(hidden.contains(&86_400), "{hidden:?}");
+/// In seconds, of an attempt that many have failed before.
+async fn backoffs(pool: &PgPool, base_delay: i32, failures: i32, max_delay: i32) -> Vec<f64> {
+    sqlx::query_scalar(
+        "select extract(epoch from pgflow._backoff($1, $2, $3))::float8 from generate_series(1, 300)",
+    )
+    .bind(base_delay)
+    .bind(failures)
+    .bind(max_delay)
+    .fetch_all(pool)
+    .await
+    .expect("delays can be computed")
+}
 
+#[tokio::test]
+async fn the_delay_is_never_above_its_cap_and_spread_below_it() {
+    let db = TestDb::new().await;
     let cases = [
-        (1, 1, 2),
-        (7, 3, 56),
-        (1, 16, 65_536),
-        (2, 16, 86_400),
-        (1, 17, 86_400),
-        (1, i32::MAX, 86_400),
-        (i32::MAX, i32::MAX, 86_400),
-        (0, i32::MAX, 0),
+        ((5, 1, 3600), (10.0, 12.5)),
+        ((1, 2, 3600), (4.0, 5.0)),
+        ((5, 3, 45), (40.0, 45.0)),
+        ((5, 3, 40), (32.0, 40.0)),
+        ((5, 30, 3600), (2880.0, 3600.0)),
+        ((1, i32::MAX, 86_400), (69_120.0, 86_400.0)),
+        ((i32::MAX, i32::MAX, i32::MAX), (1.7e9, 2_147_483_647.0)),
+        ((i32::MAX, 1, 1), (0.8, 1.0)),
     ];
-    for (base, attempts, expected) in cases {
-        let seconds: i32 = sqlx::query_scalar("select pgflow._retry_delay($1, $2)")
-            .bind(base)
-            .bind(attempts)
-            .fetch_one(&db.pool)
-            .await
-            .expect("delays can be computed");
-        assert_eq!(seconds, expected, "{base} * 2^{attempts}");
+    for ((base, failures, cap), (least, most)) in cases {
+        let delays = backoffs(&db.pool, base, failures, cap).await;
+        let outside = delays.iter().find(|delay| !(least..=most).contains(*delay));
+        assert_eq!(outside, None, "{base} * 2^{failures}, {cap} at most");
+        let tenth = |n: f64| {
+            let (from, to) = (
+                least + (most - least) * n,
+                least + (most - least) * (n + 0.1),
+            );
+            delays.iter().any(|delay| (from..=to).contains(delay))
+        };
+        for n in 0..10 {
+            assert!(
+                tenth(f64::from(n) / 10.0),
+                "{base} * 2^{failures}: tenth {n}"
+            );
+        }
+    }
+    assert_eq!(backoffs(&db.pool, 0, 5, 3600).await, [0.0; 300]);
+}
+
+#[tokio::test]
+async fn tasks_that_failed_together_do_not_come_back_together() {
+    let (db, worker) = database_with(&[step("m").map().base_delay(1).max_attempts(9)]).await;
+    let elements: Vec<i32> = (0..300).collect();
+    start(&db.pool, "f", json!(elements)).await;
+    // The third is beyond the cap: that is no meeting point.
+    sqlx::query("select pgflow.tune_flow('f', 'm', max_delay => 6)")
+        .execute(&db.pool)
+        .await
+        .expect("tuned");
+    for (least, most) in [(2.0, 2.5), (4.0, 5.0), (4.8, 6.0)] {
+        for task in claim_all(&db.pool, worker).await {
+            fail(&db.pool, &task, "all at once").await;
+        }
+        // After the report that made each: the tasks were failed one after the other.
+        let at_once: i64 = sqlx::query_scalar(
+            "select max(n) from (
+                 select count(*) as n from pgmq.q_f group by floor(extract(epoch from vt) * 20)
+             ) each",
+        )
+        .fetch_one(&db.pool)
+        .await
+        .expect("the queue can be read");
+        assert!(at_once < 150, "{at_once} of 300 within 50 ms");
+        let shown: (i32, i32) =
+            sqlx::query_as("select min(retry_delay), max(retry_delay) from pgflow.step_tasks")
+                .fetch_one(&db.pool)
+                .await
+                .expect("the tasks can be read");
+        assert!(
+            f64::from(shown.0) >= least && f64::from(shown.1) <= f64::ceil(most),
+            "{shown:?} s"
+        );
+        show_all(&db.pool, "f").await;
+    }
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn the_cap_is_the_steps_else_the_flows() {
+    let (db, worker) = database_with(&[
+        step("own").base_delay(100).max_delay(2),
+        step("flows").base_delay(100_000),
+    ])
+    .await;
+    start(&db.pool, "f", json!({})).await;
+    for task in claim_all(&db.pool, worker).await {
+        let hidden = delay(&db.pool, &task, Failure::default()).await;
+        let (least, most) = match &*task.step_slug {
+            "own" => (1, 2),
+            _ => (2880, 3600),
+        };
+        assert!(
+            *hidden.end() >= least && *hidden.start() <= most,
+            "{}: {hidden:?}",
+            task.step_slug
+        );
     }
     assert_invariants(&db.pool).await;
 }
@@ -167,7 +250,6 @@ async fn a_given_delay_replaces_the_backoff() {
     start(&db.pool, "f", json!({})).await;
     for (given, expected) in [
         ("0", 0),
-        ("0.2", 1),
         ("7", 7),
         ("100000", 100_000),
         ("2147483647", i64::from(i32::MAX)),
@@ -182,6 +264,33 @@ async fn a_given_delay_replaces_the_backoff() {
             hidden.contains(&expected),
             "retry_delay {given}: {hidden:?}"
         );
+        show_all(&db.pool, "f").await;
+    }
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_given_delay_is_kept_to_the_fraction_and_above_the_cap() {
+    let (db, worker) = database_with(&[step("a").max_delay(1).max_attempts(9)]).await;
+    start(&db.pool, "f", json!({})).await;
+    for (given, shown) in [("0.25", 0), ("1.5", 2), ("7.75", 8)] {
+        let claimed = claim_one(&db.pool, worker).await;
+        let before = Utc::now();
+        let failure = Failure {
+            retry_delay: Some(given),
+            ..Failure::default()
+        };
+        try_fail(&db.pool, &claimed, failure).await.expect("failed");
+        let until: DateTime<Utc> = sqlx::query_scalar("select vt from pgmq.q_f")
+            .fetch_one(&db.pool)
+            .await
+            .expect("its message is in the queue");
+        let least = before + Duration::from_secs_f64(given.parse().expect("a number"));
+        assert!(
+            until >= least && until <= Utc::now() + (least - before),
+            "{given}: {until}"
+        );
+        assert_eq!(shown_delay(&db.pool, &claimed).await, Some(shown));
         show_all(&db.pool, "f").await;
     }
     assert_invariants(&db.pool).await;

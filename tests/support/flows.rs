@@ -25,6 +25,8 @@ pub(crate) struct Step {
     deps: Vec<String>,
     max_attempts: Option<i32>,
     base_delay: Option<i32>,
+    max_delay: Option<i32>,
+    give_up_after: Option<i32>,
     timeout: Option<i32>,
     start_delay: Option<i32>,
     required: Option<Value>,
@@ -41,6 +43,8 @@ pub(crate) fn step(slug: &str) -> Step {
         deps: Vec::new(),
         max_attempts: None,
         base_delay: None,
+        max_delay: None,
+        give_up_after: None,
         timeout: None,
         start_delay: None,
         required: None,
@@ -68,6 +72,16 @@ impl Step {
 
     pub(crate) fn base_delay(mut self, seconds: i32) -> Self {
         self.base_delay = Some(seconds);
+        self
+    }
+
+    pub(crate) fn max_delay(mut self, seconds: i32) -> Self {
+        self.max_delay = Some(seconds);
+        self
+    }
+
+    pub(crate) fn give_up_after(mut self, seconds: i32) -> Self {
+        self.give_up_after = Some(seconds);
         self
     }
 
@@ -105,7 +119,8 @@ impl Step {
     pub(crate) async fn add(&self, db: impl PgExecutor<'_>, flow: &str) -> sqlx::Result<PgRow> {
         sqlx::query(
             "select * from pgflow.add_step($1, $2, $3, max_attempts => $4, base_delay => $5, timeout => $6, start_delay => $7,
-                step_type => $8, required_input_pattern => $9, forbidden_input_pattern => $10, when_unmet => $11, when_exhausted => $12)",
+                step_type => $8, required_input_pattern => $9, forbidden_input_pattern => $10, when_unmet => $11, when_exhausted => $12,
+                max_delay => $13, give_up_after => $14)",
         )
         .bind(flow)
         .bind(&self.slug)
@@ -119,6 +134,8 @@ impl Step {
         .bind(&self.forbidden)
         .bind(self.when_unmet)
         .bind(self.when_exhausted)
+        .bind(self.max_delay)
+        .bind(self.give_up_after)
         .fetch_one(db)
         .await
     }
@@ -134,6 +151,8 @@ impl Step {
         let options = [
             ("maxAttempts", self.max_attempts),
             ("baseDelay", self.base_delay),
+            ("maxDelay", self.max_delay),
+            ("giveUpAfter", self.give_up_after),
             ("timeout", self.timeout),
             ("startDelay", self.start_delay),
         ];
@@ -349,6 +368,26 @@ pub(crate) async fn fail(db: impl PgExecutor<'_>, task: &Claimed, error_message:
         .fetch_one(db)
         .await
         .expect("the task can be failed")
+}
+
+/// Postpones a claimed attempt; returns the status of its task afterwards.
+pub(crate) async fn postpone(
+    db: impl PgExecutor<'_>,
+    task: &Claimed,
+    delay: &str,
+    cause: &str,
+) -> sqlx::Result<String> {
+    sqlx::query_scalar(
+        "select status from pgflow.postpone_task($1, $2, $3, $4, $5::text::numeric, attempt => $6)",
+    )
+    .bind(task.run_id)
+    .bind(&task.step_slug)
+    .bind(task.task_index)
+    .bind(cause)
+    .bind(delay)
+    .bind(task.attempt)
+    .fetch_one(db)
+    .await
 }
 
 /// Claims and completes tasks one by one until none is visible; returns how many.

@@ -148,14 +148,14 @@ begin
     from pgflow.step_tasks t join pgflow.step_states s using (run_id, step_slug)
     where t.completed_at > s.completed_at;
 
-    -- I8: an attempt is counted when a task starts, one at a time, and taken back only when it is given back unrun.
+    -- I8: an attempt is counted when a task starts, one at a time, and never taken back: its number is unique.
     return query
     select 'I8', format('task %s %s[%s] went %s -> %s with attempts %s -> %s', x.run_id, x.step_slug, x.task_index, x.old_status, x.new_status, x.old_attempts, x.new_attempts)
     from test_log.transitions x
     where x.kind = 'task' and not case
         when x.old_status is null then x.new_attempts = 0
         when x.old_status = 'queued' and x.new_status = 'started' then x.new_attempts = x.old_attempts + 1
-        when x.old_status = 'started' and x.new_status = 'queued' then x.new_attempts in (x.old_attempts, x.old_attempts - 1)
+        when x.old_status = 'started' and x.new_status = 'queued' then x.new_attempts = x.old_attempts
         else x.new_attempts = x.old_attempts
     end;
 
@@ -167,5 +167,14 @@ begin
         select from pgflow.claims c, unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
         where i.run_id = t.run_id and i.step_slug = t.step_slug and i.task_index = t.task_index
     );
+
+    -- I10: beside a task that runs alone nothing runs in its worker.
+    return query
+    select 'I10', format('task %s[%s] of run %s is to run alone, and %s others are started beside it', t.step_slug, t.task_index, t.run_id, c.n)
+    from pgflow.step_tasks t
+    cross join lateral (
+        select count(*) - 1 as n from pgflow.step_tasks o where o.status = 'started' and o.last_worker_id = t.last_worker_id
+    ) c
+    where t.status = 'started' and t.runs_alone and c.n > 0;
 end
 $$;

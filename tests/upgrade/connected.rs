@@ -12,8 +12,9 @@ use crate::support::invariants::{TRANSITION_LOG, assert_invariants};
 use crate::support::rows::count;
 use crate::support::{TestDb, eventually};
 
-/// The functions of the release of level 7, as it left them.
+/// The functions of the releases of levels 7 and 8, as they left them.
 const FUNCTIONS_AT_LEVEL_7: &str = include_str!("../fixtures/functions_at_level_7.sql");
+const FUNCTIONS_AT_LEVEL_8: &str = include_str!("../fixtures/functions_at_level_8.sql");
 
 const FLOW: &str = "
     select pgflow.create_flow('f', max_attempts => 5, base_delay => 0);
@@ -21,12 +22,12 @@ const FLOW: &str = "
     select pgflow.add_step('f', 'b', '{a}');
     select pgflow.track_worker_function('w')";
 
-/// The release of level 7, in use.
-async fn at_level_7() -> TestDb {
+/// The release of a level, in use.
+async fn at_level(level: i32, functions: &'static str) -> TestDb {
     let db = TestDb::blank().await;
-    let migrator = Migrator::new().up_to(7);
+    let migrator = Migrator::new().up_to(level);
     migrator.run(&db.pool).await.unwrap();
-    for sql in [FUNCTIONS_AT_LEVEL_7, FLOW] {
+    for sql in [functions, FLOW] {
         sqlx::raw_sql(sql).execute(&db.pool).await.unwrap();
     }
     db
@@ -87,13 +88,36 @@ impl Caller {
         sqlx::query("select pgflow.requeue_stalled_tasks()")
             .fetch_all(&mut *session)
             .await?;
+        // Some are given back: the attempt of a task has its claim's number.
+        let claimed = sqlx::query("select * from pgflow.claim_tasks($1, 2)")
+            .bind(self.worker)
+            .fetch_all(&mut *session)
+            .await?;
+        for task in claimed {
+            sqlx::query("select pgflow.release_tasks($1, array[$2], array[$3], '{0}', array[$4])")
+                .bind(self.worker)
+                .bind(task.try_get::<Uuid, _>("run_id")?)
+                .bind(task.try_get::<String, _>("step_slug")?)
+                .bind(task.try_get::<i32, _>("attempt")?)
+                .fetch_all(&mut *session)
+                .await?;
+        }
         Ok(())
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_call_fails_while_a_busy_database_is_upgraded() {
-    let db = at_level_7().await;
+async fn no_call_fails_while_a_busy_database_of_level_7_is_upgraded() {
+    upgrade_under_load(7, FUNCTIONS_AT_LEVEL_7).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_fails_while_a_busy_database_of_level_8_is_upgraded() {
+    upgrade_under_load(8, FUNCTIONS_AT_LEVEL_8).await;
+}
+
+async fn upgrade_under_load(level: i32, functions: &'static str) {
+    let db = at_level(level, functions).await;
     let stop = Arc::new(AtomicBool::new(false));
     let mut callers = Vec::new();
     for _ in 0..4 {
@@ -109,7 +133,7 @@ async fn no_call_fails_while_a_busy_database_is_upgraded() {
     }
     some_runs_complete(&db, 20).await;
     let report = Migrator::new().run(&db.pool).await;
-    assert_eq!(report.expect("upgraded").from_version, 7);
+    assert_eq!(report.expect("upgraded").from_version, level);
     some_runs_complete(&db, 20).await;
     stop.store(true, Ordering::Relaxed);
     for caller in callers {

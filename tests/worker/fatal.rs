@@ -111,7 +111,7 @@ async fn a_step_that_this_build_does_not_know_is_given_back() {
     .fetch_one(&database.pool)
     .await
     .unwrap();
-    assert_eq!((status.as_str(), attempts), ("queued", 0));
+    assert_eq!((status.as_str(), attempts), ("queued", 1));
     assert_eq!(
         task(&database.pool, run.run_id(), Step::Wait)
             .await

@@ -17,11 +17,13 @@ mod logs;
 mod lost_claims;
 mod memory;
 mod outage;
+mod poison;
 pub(crate) mod probe;
 mod process;
 mod protocol;
 mod recompilation;
 mod recording;
+mod refused;
 mod rollout;
 mod secrets;
 mod service;
@@ -87,13 +89,14 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
 #[derive(Debug, PartialEq, Eq)]
 struct TaskRow {
     status: String,
+    /// Those that count.
     attempts: i32,
     error_message: Option<String>,
 }
 
 async fn task(pool: &PgPool, run_id: Uuid, step: impl StepId) -> TaskRow {
     let (status, attempts, error_message) = sqlx::query_as(
-        "select status, attempts_count, error_message from pgflow.step_tasks \
+        "select status, attempts_count - uncounted_attempts, error_message from pgflow.step_tasks \
          where run_id = $1 and step_slug = $2 and task_index = 0",
     )
     .bind(run_id)

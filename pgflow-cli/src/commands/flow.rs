@@ -144,6 +144,12 @@ pub(super) fn options(options: StoredOptions) -> String {
             .base_delay
             .map(|delay| format!("base delay {}", age::short(delay))),
         options
+            .max_delay
+            .map(|delay| format!("max delay {}", age::short(delay))),
+        options
+            .give_up_after
+            .map(|time| format!("give up after {}", age::short(time))),
+        options
             .timeout
             .map(|timeout| format!("timeout {}", age::short(timeout))),
         options

@@ -32,9 +32,15 @@ struct Options {
     /// How many attempts a task has, the first one included.
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u32).range(1..=2_147_483_647))]
     max_attempts: Option<u32>,
-    /// The delay before the second attempt; each further one is twice as long. Whole seconds: 30s, 5m; 0s for none.
+    /// The delay that the backoff grows from: twice as long before the second attempt, and so on. Whole seconds: 30s, 5m; 0s for none.
     #[arg(long, value_name = "TIME", value_parser = age::parse_seconds)]
     base_delay: Option<u32>,
+    /// The longest delay of the backoff: 10m, 1h.
+    #[arg(long, value_name = "TIME", value_parser = age::parse_seconds)]
+    max_delay: Option<u32>,
+    /// How long a task may be postponed, without an attempt that counts, before it is given up: 1d.
+    #[arg(long, value_name = "TIME", value_parser = age::parse_seconds)]
+    give_up_after: Option<u32>,
     /// How long an attempt may take: 90s, 1h30m.
     #[arg(long, value_name = "TIME", value_parser = age::parse_seconds)]
     timeout: Option<u32>,
@@ -53,6 +59,8 @@ impl Tune {
         let mut tuning = Tuning::default();
         tuning.max_attempts = self.options.max_attempts;
         tuning.base_delay = self.options.base_delay;
+        tuning.max_delay = self.options.max_delay;
+        tuning.give_up_after = self.options.give_up_after;
         tuning.timeout = self.options.timeout;
         tuning.start_delay = self.options.start_delay;
         let step = self.step.as_deref();

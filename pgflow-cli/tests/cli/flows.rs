@@ -72,7 +72,7 @@ fn the_list_as_json_counts_queues_too() {
             "flow_slug": "orders",
             "queue_mode": "step",
             "steps": 4,
-            "options": { "max_attempts": 4, "base_delay": 5, "timeout": 90, "start_delay": null },
+            "options": { "max_attempts": 4, "base_delay": 5, "max_delay": 3600, "give_up_after": 86400, "timeout": 90, "start_delay": null },
             "created_at": null,
             "queues": 4,
             "covered_queues": 1,
@@ -143,7 +143,7 @@ fn a_flow_is_shown_with_its_steps_in_order() {
         "flow     orders\n",
         "queues   one for each step\n",
         "workers  2 live workers\n",
-        "options  4 attempts, base delay 5s, timeout 1m30s\n",
+        "options  4 attempts, base delay 5s, max delay 1h, give up after 1d, timeout 1m30s\n",
         "\n*: the step's own; the other options are the flow's\n",
     ] {
         assert!(text.contains(line), "{line}{text}");
@@ -224,12 +224,12 @@ fn a_flow_as_json_tells_own_options_from_those_that_apply() {
             "step_type": "single",
             "depends_on": [],
             "queue_name": "orders__gift",
-            "options": { "max_attempts": null, "base_delay": null, "timeout": 90, "start_delay": null },
+            "options": { "max_attempts": null, "base_delay": null, "max_delay": null, "give_up_after": null, "timeout": 90, "start_delay": null },
             "required_input_pattern": { "plan": "premium" },
             "forbidden_input_pattern": { "country": "nl" },
             "when_unmet": "skip-cascade",
             "when_exhausted": "fail",
-            "effective_options": { "max_attempts": 4, "base_delay": 5, "timeout": 90, "start_delay": null },
+            "effective_options": { "max_attempts": 4, "base_delay": 5, "max_delay": 3600, "give_up_after": 86400, "timeout": 90, "start_delay": null },
             "live_workers": 0,
         })
     );

@@ -13,20 +13,24 @@ fn options_are_set_and_shown_as_they_apply() {
             "7",
             "--base-delay",
             "0s",
+            "--max-delay",
+            "10m",
+            "--give-up-after",
+            "2h",
             "--timeout",
             "1h30m",
         ])
         .done();
     assert_eq!(
         text,
-        "flow sums: 7 attempts, base delay 0s, timeout 1h30m, for attempts that start from now on\n"
+        "flow sums: 7 attempts, base delay 0s, max delay 10m, give up after 2h, timeout 1h30m, for attempts that start from now on\n"
     );
     let text = database
         .pgflow(&["tune", "sums", "--step", "doubled", "--timeout", "2m"])
         .done();
     assert_eq!(
         text,
-        "step doubled of flow sums: 7 attempts, base delay 0s, timeout 2m, for attempts that start from now on\n"
+        "step doubled of flow sums: 7 attempts, base delay 0s, max delay 10m, give up after 2h, timeout 2m, for attempts that start from now on\n"
     );
     let answer = json(
         &database

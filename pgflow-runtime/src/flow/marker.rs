@@ -4,16 +4,21 @@ use std::{error::Error, fmt, time::Duration};
 
 use super::{BoxError, StepError, message};
 
-/// What follows a failed attempt.
+/// What follows an attempt that returned no output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Retry {
-    /// The ordinary back-off.
+pub(crate) enum Retry {
+    /// It failed: the ordinary back-off.
     Ordinary,
-    /// This many seconds; fits a Postgres `int`.
+    /// It failed: this many seconds; fits a Postgres `int`.
     After(u32),
-    /// No further attempt.
+    /// It was refused for now and does not count: this time, which [`LONGEST_POSTPONEMENT`] bounds.
+    Postponed(Duration),
+    /// It failed: no further attempt.
     Never,
 }
+
+/// With the tenth that is added at random it still fits a Postgres `int` of seconds.
+const LONGEST_POSTPONEMENT: Duration = Duration::from_secs(1_900_000_000);
 
 impl Retry {
     /// `delay` in whole seconds, or the ordinary back-off and a cause that says why the delay was refused.
@@ -23,14 +28,51 @@ impl Retry {
             .saturating_add(u64::from(delay.subsec_nanos() > 0));
         match u32::try_from(seconds) {
             Ok(seconds) if seconds <= i32::MAX.unsigned_abs() => (cause, Self::After(seconds)),
-            _ => (Box::new(RefusedDelay { seconds, cause }), Self::Ordinary),
+            _ => (
+                Box::new(RefusedDelay {
+                    what: "a retry delay",
+                    seconds,
+                    limit: i32::MAX.unsigned_abs().into(),
+                    cause,
+                }),
+                Self::Ordinary,
+            ),
+        }
+    }
+
+    /// The time to postpone for, or the ordinary back-off and a cause that says why the time was refused.
+    pub(super) fn postponed(after: Duration, cause: BoxError) -> (BoxError, Self) {
+        if after <= LONGEST_POSTPONEMENT {
+            return (cause, Self::Postponed(after));
+        }
+        let refused = RefusedDelay {
+            what: "a postponement",
+            seconds: after.as_secs(),
+            limit: LONGEST_POSTPONEMENT.as_secs(),
+            cause,
+        };
+        (Box::new(refused), Self::Ordinary)
+    }
+
+    /// Whether another attempt is ruled out.
+    pub(crate) fn is_permanent(self) -> bool {
+        self == Self::Never
+    }
+
+    /// The delay that was chosen for an attempt after one that failed.
+    pub(crate) fn delay(self) -> Option<Duration> {
+        match self {
+            Self::After(seconds) => Some(Duration::from_secs(seconds.into())),
+            Self::Ordinary | Self::Postponed(_) | Self::Never => None,
         }
     }
 }
 
 #[derive(Debug)]
 struct RefusedDelay {
+    what: &'static str,
     seconds: u64,
+    limit: u64,
     cause: BoxError,
 }
 
@@ -38,9 +80,8 @@ impl fmt::Display for RefusedDelay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "a retry delay of {} s is refused, the limit is {} s; the ordinary back-off applies",
-            self.seconds,
-            i32::MAX
+            "{} of {} s is refused, the limit is {} s; the ordinary back-off applies",
+            self.what, self.seconds, self.limit
         )
     }
 }
@@ -80,6 +121,20 @@ impl RetryAfter {
     }
 }
 
+/// An error that postpones its task without counting the attempt, whatever it is wrapped in afterwards.
+///
+/// The counterpart of [`StepError::postpone`](super::StepError::postpone) for other error types; see [`RetryAfter`].
+#[derive(Debug)]
+pub struct Postpone(Marker);
+
+impl Postpone {
+    /// Wraps `cause`, which keeps its message and its sources.
+    pub fn new(after: Duration, cause: impl Into<BoxError>) -> Self {
+        let (cause, retry) = Retry::postponed(after, cause.into());
+        Self(Marker { cause, retry })
+    }
+}
+
 /// An error that rules further attempts out, whatever it is wrapped in afterwards.
 ///
 /// The counterpart of [`StepError::permanent`](super::StepError::permanent) for other error types; see [`RetryAfter`].
@@ -103,12 +158,19 @@ impl From<StepError> for anyhow::Error {
         let marker = Marker { cause, retry };
         match retry {
             Retry::Never => Self::new(Permanent(marker)),
+            Retry::Postponed(_) => Self::new(Postpone(marker)),
             Retry::Ordinary | Retry::After(_) => Self::new(RetryAfter(marker)),
         }
     }
 }
 
 impl fmt::Display for RetryAfter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.cause.fmt(f)
+    }
+}
+
+impl fmt::Display for Postpone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.cause.fmt(f)
     }
@@ -121,6 +183,12 @@ impl fmt::Display for Permanent {
 }
 
 impl Error for RetryAfter {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+impl Error for Postpone {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.0)
     }
@@ -147,6 +215,7 @@ impl fmt::Display for Marker {
         match self.retry {
             Retry::Ordinary => f.write_str("to be tried again"),
             Retry::After(seconds) => write!(f, "to be tried again after {seconds} s"),
+            Retry::Postponed(after) => write!(f, "postponed for {after:?}"),
             Retry::Never => f.write_str("not to be tried again"),
         }
     }
@@ -187,7 +256,10 @@ mod tests {
             .context("fetching the index")
             .context("auditing")
             .unwrap_err();
-        assert_eq!(StepError::from(bare).retry_seconds(), Some(2));
+        assert_eq!(
+            StepError::from(bare).retry_delay(),
+            Some(Duration::from_secs(2))
+        );
         let error = StepError::from(wrapped);
         assert_eq!(error.retry_delay(), Some(Duration::from_secs(2)));
         assert_eq!(
@@ -223,7 +295,12 @@ mod tests {
             );
             let later = back(StepError::retry_after(Duration::from_secs(30), cause()));
             assert_eq!(later.retry_delay(), Some(Duration::from_secs(30)));
+            let postponed = back(StepError::postpone(Duration::from_millis(1500), cause()));
+            assert_eq!(postponed.postponed_for(), Some(Duration::from_millis(1500)));
+            assert_eq!(postponed.retry_delay(), None);
+            assert_eq!(postponed.message(), permanent.message());
             let ordinary = back(StepError::from(cause()));
+            assert_eq!(ordinary.postponed_for(), None);
             assert_eq!(ordinary.retry_delay(), None);
             assert!(!ordinary.is_permanent());
             assert_eq!(ordinary.message(), permanent.message());
@@ -247,13 +324,13 @@ mod tests {
 
     #[test]
     fn delays_are_whole_seconds_within_an_int() {
-        let delay = |delay| StepError::retry_after(delay, "x").retry_seconds();
+        let delay = |delay| StepError::retry_after(delay, "x").retry_delay();
         let limit = u64::from(i32::MAX.unsigned_abs());
-        assert_eq!(delay(Duration::ZERO), Some(0));
-        assert_eq!(delay(Duration::from_nanos(1)), Some(1));
+        assert_eq!(delay(Duration::ZERO), Some(Duration::ZERO));
+        assert_eq!(delay(Duration::from_nanos(1)), Some(Duration::from_secs(1)));
         assert_eq!(
             delay(Duration::from_secs(limit)),
-            Some(i32::MAX.unsigned_abs())
+            Some(Duration::from_secs(limit))
         );
         assert_eq!(
             delay(Duration::from_secs(limit) + Duration::from_nanos(1)),
@@ -270,5 +347,23 @@ mod tests {
             error.message(),
             "a retry delay of 1099511627776 s is refused, the limit is 2147483647 s; the ordinary back-off applies: down"
         );
+        let error = StepError::postpone(Duration::from_secs(1 << 40), "down");
+        assert_eq!(error.postponed_for(), None);
+        assert_eq!(
+            error.message(),
+            "a postponement of 1099511627776 s is refused, the limit is 1900000000 s; the ordinary back-off applies: down"
+        );
+    }
+
+    #[test]
+    fn a_postponement_is_kept_to_the_fraction_wherever_it_stands_in_the_chain() {
+        let after = Duration::from_millis(250);
+        let wrapped = Err::<(), _>(Postpone::new(after, "too many requests"))
+            .context("fetching the index")
+            .unwrap_err();
+        let error = StepError::from(wrapped);
+        assert_eq!(error.postponed_for(), Some(after));
+        assert!(!error.is_permanent());
+        assert_eq!(error.message(), "fetching the index: too many requests");
     }
 }

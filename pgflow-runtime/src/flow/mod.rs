@@ -32,7 +32,8 @@ pub use decode::DecodeError;
 pub(crate) use decode::decode;
 pub use encode::EncodeError;
 pub(crate) use encode::MAX_SIZE;
-pub use marker::{Permanent, RetryAfter};
+pub(crate) use marker::Retry;
+pub use marker::{Permanent, Postpone, RetryAfter};
 pub(crate) use message::{chain as error_text, stored_text};
 pub use outputs::Outputs;
 #[doc(hidden)]

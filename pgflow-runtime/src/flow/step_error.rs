@@ -17,10 +17,11 @@ pub type StepResult<T> = Result<T, StepError>;
 /// Why an attempt failed, and what that means for the next one.
 ///
 /// `?` makes one from every standard error, `String`, `&str` and `anyhow::Error`: the task is then tried again
-/// after its ordinary back-off, as long as attempts are left. [`retry_after`](Self::retry_after) chooses the delay,
+/// after its ordinary back-off, as long as attempts are left. [`postpone`](Self::postpone) is for a refusal, as by a
+/// rate limit: the attempt does not count. [`retry_after`](Self::retry_after) chooses the delay after a failure,
 /// [`permanent`](Self::permanent) rules further attempts out. Functions with another error type say the same with
-/// [`RetryAfter`](super::RetryAfter) and [`Permanent`](super::Permanent), which are errors themselves and are found
-/// wherever they stand in a chain of sources.
+/// [`Postpone`](super::Postpone), [`RetryAfter`](super::RetryAfter) and [`Permanent`](super::Permanent), which are
+/// errors themselves and are found wherever they stand in a chain of sources.
 ///
 /// A step that returns `anyhow::Result` can use all of them, too: `?`, `.into()` and `bail!` turn a `StepError` into an `anyhow::Error` that
 /// keeps the decision, under any context. Bare, as in `Err(StepError::permanent(..))`, it is of another type than that step returns; write
@@ -33,13 +34,15 @@ pub type StepResult<T> = Result<T, StepError>;
 ///
 /// fn check(status: u16, body: &str) -> StepResult<u64> {
 ///     match status {
-///         429 => Err(StepError::retry_after(Duration::from_secs(30), "too many requests")),
+///         429 => Err(StepError::postpone(Duration::from_secs(30), "too many requests")),
+///         503 => Err(StepError::retry_after(Duration::from_secs(60), "down for maintenance")),
 ///         404 => Err(StepError::permanent("no such page")),
 ///         _ => Ok(body.parse()?),
 ///     }
 /// }
 ///
-/// assert_eq!(check(429, "").unwrap_err().retry_delay(), Some(Duration::from_secs(30)));
+/// assert_eq!(check(429, "").unwrap_err().postponed_for(), Some(Duration::from_secs(30)));
+/// assert_eq!(check(503, "").unwrap_err().retry_delay(), Some(Duration::from_secs(60)));
 /// assert!(check(404, "").unwrap_err().is_permanent());
 /// assert_eq!(check(200, "x").unwrap_err().message(), "invalid digit found in string");
 ///
@@ -52,7 +55,7 @@ pub type StepResult<T> = Result<T, StepError>;
 ///
 /// assert!(StepError::from(fetch(404).unwrap_err()).is_permanent());
 /// let limited = StepError::from(fetch(429).unwrap_err());
-/// assert_eq!(limited.retry_delay(), Some(Duration::from_secs(30)));
+/// assert_eq!(limited.postponed_for(), Some(Duration::from_secs(30)));
 /// ```
 // Implements neither `Error` nor `Into<BoxError>`: the blanket `From` below would overlap with `From<T> for T`.
 #[derive(Debug)]
@@ -62,6 +65,20 @@ pub struct StepError {
 }
 
 impl StepError {
+    /// Not now: something refused the call, and the task has not been tried.
+    ///
+    /// The attempt counts neither against `max_attempts` nor in the back-off. The task is due again after `after`,
+    /// and up to a tenth more at random, so that tasks that were refused together do not come back together. A task
+    /// that has only been postponed for longer than its flow's or step's `give_up_after` (a day by default) fails
+    /// with that reason.
+    ///
+    /// A time of more than 60 years is refused: the attempt then fails with the ordinary back-off, and the stored
+    /// message begins with the reason.
+    pub fn postpone(after: Duration, cause: impl Into<BoxError>) -> Self {
+        let (cause, retry) = Retry::postponed(after, cause.into());
+        Self { cause, retry }
+    }
+
     /// Try again after `delay` instead of the ordinary back-off, as long as attempts are left.
     ///
     /// The delay is rounded up to whole seconds. One of more than `i32::MAX` seconds (68 years) is refused: the
@@ -84,23 +101,26 @@ impl StepError {
         message::chain(&*self.cause)
     }
 
-    /// The delay before the next attempt, in whole seconds, if the handler chose one.
+    /// The delay before the next attempt, in whole seconds, if the attempt failed and the handler chose one.
     pub fn retry_delay(&self) -> Option<Duration> {
-        self.retry_seconds()
-            .map(|seconds| Duration::from_secs(seconds.into()))
+        self.retry.delay()
     }
 
-    /// The same as Postgres takes it.
-    pub(crate) fn retry_seconds(&self) -> Option<u32> {
+    /// The time that the handler postponed its task for, if it did.
+    pub fn postponed_for(&self) -> Option<Duration> {
         match self.retry {
-            Retry::After(seconds) => Some(seconds),
-            Retry::Ordinary | Retry::Never => None,
+            Retry::Postponed(after) => Some(after),
+            Retry::Ordinary | Retry::After(_) | Retry::Never => None,
         }
     }
 
     /// Whether further attempts are ruled out.
     pub fn is_permanent(&self) -> bool {
-        self.retry == Retry::Never
+        self.retry.is_permanent()
+    }
+
+    pub(crate) fn retry(&self) -> Retry {
+        self.retry
     }
 
     pub(super) fn into_parts(self) -> (BoxError, Retry) {

@@ -16,6 +16,8 @@ use super::{
 
 /// Creates the schema and the two tables of the bookkeeping.
 pub(super) const BOOKKEEPING: &str = include_str!("sql/bookkeeping.sql");
+/// Keeps calls of old functions from failing.
+pub(super) const NAME_COLUMNS: &str = include_str!("sql/name_columns.sql");
 /// Refuses a role that can't create queues.
 pub(super) const PGMQ_RIGHTS: &str = include_str!("sql/pgmq_may_create.sql");
 /// Notes who may call which function.
@@ -30,6 +32,7 @@ pub(super) async fn run(
 ) -> Result<MigrateReport, MigrateError> {
     let mut connection = session::connect(pool).await?;
     session::require_server_version(&mut connection).await?;
+    name_columns(&mut connection, source, lock_wait).await?;
     let mut attempt = 1;
     let report = loop {
         match run_once(&mut connection, pool, source, lock_wait).await {
@@ -49,6 +52,38 @@ pub(super) async fn run(
         .await
         .map_err(MigrateError::doing("closing the connection"))?;
     Ok(report)
+}
+
+/// The last level whose functions return whatever columns their tables have.
+const LAST_WITHOUT_NAMES: i32 = 7;
+/// How long calls that began before may take to end, or to lock what the migration locks after them.
+const CALLS_END_WITHIN: Duration = Duration::from_millis(300);
+
+/// Keeps calls that are in flight from failing when tables gain columns. Leaves a database alone that the
+/// migration would refuse, and one that is new enough.
+async fn name_columns(
+    connection: &mut PgConnection,
+    source: &Source,
+    lock_wait: Duration,
+) -> Result<(), MigrateError> {
+    let mut transaction = session::begin(connection).await?;
+    lock::acquire(&mut transaction, lock_wait).await?;
+    let history = history::read(&mut transaction).await?;
+    let pending = plan::pending(source, &history)?;
+    if pending.is_empty() || !(1..=LAST_WITHOUT_NAMES).contains(&history.level()) {
+        return Ok(());
+    }
+    let doing = MigrateError::doing("naming the columns that functions return");
+    sqlx::raw_sql(NAME_COLUMNS)
+        .execute(&mut *transaction)
+        .await
+        .map_err(doing)?;
+    transaction
+        .commit()
+        .await
+        .map_err(MigrateError::doing("committing"))?;
+    tokio::time::sleep(CALLS_END_WITHIN).await;
+    Ok(())
 }
 
 /// How often a migration begins anew after a deadlock.

@@ -1,21 +1,20 @@
-//! Records failed attempts.
+//! Records attempts that failed, or were postponed.
 
 use std::time::Duration;
 
 use sqlx::PgExecutor;
 
 use super::{CallError, complete::AttemptKey};
+use crate::flow::Retry;
 
-/// What is known of a failed attempt.
+/// What is known of an attempt that returned no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) message: String,
-    /// Seconds until the next attempt, instead of the step's own delay.
-    pub(crate) retry_delay: Option<u32>,
-    pub(crate) retryable: bool,
+    pub(crate) retry: Retry,
 }
 
-/// What the database made of a failed attempt.
+/// What the database made of such an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aftermath {
     /// Another attempt follows, after this delay.
@@ -26,34 +25,45 @@ pub(crate) enum Aftermath {
     Stale,
 }
 
-/// Records that an attempt failed.
+const FAIL: &str = "
+    select status, retry_delay, attempts_count = $6 and last_worker_id is not null and permanently_stalled_at is null
+    from pgflow.fail_task(run_id => $2, step_slug => $3, task_index => $4, error_message => $5,
+        retry_delay => $1::float8::numeric, attempt => $6, retryable => $7)";
+
+const POSTPONE: &str = "
+    select status, retry_delay, attempts_count = $6 and last_worker_id is not null and permanently_stalled_at is null
+    from pgflow.postpone_task(run_id => $2, step_slug => $3, task_index => $4, error_message => $5,
+        delay => $1::float8::numeric, attempt => $6)";
+
+/// Records that an attempt failed, or that it was postponed.
 ///
 /// # Errors
 ///
-/// `PF002` and `PF003` when run or task is unknown, `PF009` for a delay out of bounds.
+/// `PF003` when the task is unknown, `PF009` for a delay out of bounds.
 pub(crate) async fn fail_task(
     executor: impl PgExecutor<'_>,
     key: &AttemptKey,
     failure: &Failure,
 ) -> Result<Aftermath, CallError> {
-    let retry_delay = failure
-        .retry_delay
-        .map(|seconds| i32::try_from(seconds).unwrap_or(i32::MAX));
     // Recovery and giving back forget the worker, a retry does not. A call that is made again finds what the first one did.
-    let task: Option<(String, Option<i32>, bool)> = sqlx::query_as(
-        "select status, retry_delay, attempts_count = $6 and last_worker_id is not null and permanently_stalled_at is null \
-         from pgflow.fail_task(run_id => $1, step_slug => $2, task_index => $3, error_message => $4, \
-                retry_delay => $5, attempt => $6, retryable => $7)",
-    )
-    .bind(key.run_id)
-    .bind(key.step_slug)
-    .bind(key.task_index)
-    .bind(&failure.message)
-    .bind(retry_delay)
-    .bind(key.attempt)
-    .bind(failure.retryable)
-    .fetch_optional(executor)
-    .await?;
+    let call = match failure.retry {
+        Retry::Postponed(after) => sqlx::query_as(POSTPONE).bind(after.as_secs_f64()),
+        retry => {
+            let seconds = retry.delay().map(|delay| delay.as_secs_f64());
+            sqlx::query_as(FAIL).bind(seconds)
+        }
+    };
+    let call = call
+        .bind(key.run_id)
+        .bind(key.step_slug)
+        .bind(key.task_index)
+        .bind(&failure.message)
+        .bind(key.attempt);
+    let call = match failure.retry {
+        Retry::Postponed(_) => call,
+        retry => call.bind(!retry.is_permanent()),
+    };
+    let task: Option<(String, Option<i32>, bool)> = call.fetch_optional(executor).await?;
     Ok(match task {
         Some((status, Some(seconds), true)) if status == "queued" => {
             Aftermath::Retried(Duration::from_secs(seconds.unsigned_abs().into()))

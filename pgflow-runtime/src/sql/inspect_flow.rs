@@ -14,7 +14,7 @@ pub(crate) async fn list_flows(
     executor: impl PgExecutor<'_>,
 ) -> Result<Vec<FlowSummary>, CallError> {
     let rows = sqlx::query(
-        "select f.flow_slug, f.queue_mode, f.opt_max_attempts, f.opt_base_delay, f.opt_timeout, null::int as opt_start_delay, f.created_at, \
+        "select f.flow_slug, f.queue_mode, f.opt_max_attempts, f.opt_base_delay, f.opt_max_delay, f.opt_give_up_after, f.opt_timeout, null::int as opt_start_delay, f.created_at, \
                 (select count(*) from pgflow.steps s where s.flow_slug = f.flow_slug) as steps, q.* \
          from pgflow.flows f \
          cross join lateral ( \
@@ -57,7 +57,7 @@ pub(crate) async fn read_flow(
         .begin_with("begin transaction isolation level repeatable read, read only")
         .await?;
     let row = sqlx::query(
-        "select flow_slug, queue_mode, opt_max_attempts, opt_base_delay, opt_timeout, null::int as opt_start_delay, created_at \
+        "select flow_slug, queue_mode, opt_max_attempts, opt_base_delay, opt_max_delay, opt_give_up_after, opt_timeout, null::int as opt_start_delay, created_at \
          from pgflow.flows where flow_slug = $1",
     )
     .bind(flow_slug)
@@ -88,7 +88,7 @@ async fn read_steps(
         depends_on.entry(step).or_default().push(dependency);
     }
     let rows = sqlx::query(
-        "select step_index, step_slug, step_type, queue_name, opt_max_attempts, opt_base_delay, opt_timeout, opt_start_delay, \
+        "select step_index, step_slug, step_type, queue_name, opt_max_attempts, opt_base_delay, opt_max_delay, opt_give_up_after, opt_timeout, opt_start_delay, \
                 required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted \
          from pgflow.steps where flow_slug = $1 order by step_index",
     )
@@ -157,6 +157,8 @@ fn options(row: &PgRow) -> Result<StoredOptions, sqlx::Error> {
     Ok(StoredOptions {
         max_attempts: row.try_get("opt_max_attempts")?,
         base_delay: row.try_get("opt_base_delay")?,
+        max_delay: row.try_get("opt_max_delay")?,
+        give_up_after: row.try_get("opt_give_up_after")?,
         timeout: row.try_get("opt_timeout")?,
         start_delay: row.try_get("opt_start_delay")?,
     })

@@ -252,7 +252,7 @@ pub(crate) async fn tune(
     let number = |value: Option<u32>| value.map(|value| i32::try_from(value).unwrap_or(i32::MAX));
     sqlx::query(
         "select pgflow.tune_flow(flow_slug => $1, step_slug => $2, max_attempts => $3, base_delay => $4, \
-             timeout => $5, start_delay => $6)",
+             timeout => $5, start_delay => $6, max_delay => $7, give_up_after => $8)",
     )
     .bind(flow_slug)
     .bind(step_slug)
@@ -260,6 +260,8 @@ pub(crate) async fn tune(
     .bind(number(tuning.base_delay))
     .bind(number(tuning.timeout))
     .bind(number(tuning.start_delay))
+    .bind(number(tuning.max_delay))
+    .bind(number(tuning.give_up_after))
     .execute(executor)
     .await?;
     Ok(())

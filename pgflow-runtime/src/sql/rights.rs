@@ -16,7 +16,7 @@ const TABLES: [&str; 4] = [
 const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
 /// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
-const FUNCTIONS: [&str; 17] = [
+const FUNCTIONS: [&str; 18] = [
     "claim_tasks",
     "complete_tasks",
     "ensure_flow_compiled",
@@ -24,6 +24,7 @@ const FUNCTIONS: [&str; 17] = [
     "lost_attempts",
     "mark_worker_draining",
     "mark_worker_stopped",
+    "postpone_task",
     "recover_tasks",
     "recovery_is_due",
     "register_worker",

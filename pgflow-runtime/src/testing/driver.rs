@@ -12,12 +12,14 @@ use super::{
     claims::{Claims, PATIENCE, patiently},
 };
 use crate::{
+    flow::Retry,
     inspect::StepExplanation,
     sql::{
         CallError,
         claim::ClaimedTask,
         error::ErrorClass,
         explain::explain_step,
+        fail::Failure,
         retry::Backoff,
         testing::{run_status, unfinished_step},
     },
@@ -142,11 +144,13 @@ impl Driver<'_> {
         if let Some(noted) = noted {
             noted.outcome = match finished.result {
                 Ok(_) => AttemptOutcome::Returned,
+                Err(Failure {
+                    message,
+                    retry: Retry::Postponed(after),
+                }) => AttemptOutcome::Postponed { message, after },
                 Err(failure) => AttemptOutcome::Failed {
-                    retry_after: failure
-                        .retry_delay
-                        .map(|seconds| Duration::from_secs(seconds.into())),
-                    is_permanent: !failure.retryable,
+                    retry_after: failure.retry.delay(),
+                    is_permanent: failure.retry.is_permanent(),
                     message: failure.message,
                 },
             };

@@ -95,7 +95,9 @@ impl TaskReport {
             .iter()
             .filter_map(|attempt| match &attempt.outcome {
                 AttemptOutcome::Failed { message, .. } => Some(message.as_str()),
-                AttemptOutcome::Returned | AttemptOutcome::Dropped => None,
+                AttemptOutcome::Returned
+                | AttemptOutcome::Postponed { .. }
+                | AttemptOutcome::Dropped => None,
             })
             .collect()
     }
@@ -151,6 +153,13 @@ pub enum AttemptOutcome {
         retry_after: Option<Duration>,
         /// Whether further attempts were ruled out.
         is_permanent: bool,
+    },
+    /// The handler postponed its task: the attempt does not count.
+    Postponed {
+        /// The message that was reported.
+        message: String,
+        /// The time that the handler asked for: not waited for here.
+        after: Duration,
     },
     /// The run ended before the handler did, which was dropped.
     Dropped,

@@ -12,7 +12,7 @@ use super::{Shared, budget::Reserved, handlers::Handlers};
 use crate::{
     contained::{Contained, contain, discard},
     context::{Attempt, StepContext},
-    flow::{MAX_SIZE, StepError, Task, stored_text},
+    flow::{MAX_SIZE, Retry, StepError, Task, stored_text},
     sql::{claim::ClaimedTask, complete::AttemptKey, fail::Failure},
 };
 
@@ -171,14 +171,13 @@ fn abandoned(after: Option<Duration>) -> Failure {
             "the attempt was abandoned: no heartbeat of its worker was answered for {:?} (`abandon_after`)",
             after.unwrap_or_default()
         ),
-        retry_delay: None,
-        retryable: true,
+        retry: Retry::Ordinary,
     }
 }
 
 /// What follows from it is decided by the database, and logged when it is.
 fn failure(error: StepError) -> Failure {
-    let (retry_delay, retryable) = (error.retry_seconds(), !error.is_permanent());
+    let retry = error.retry();
     let mut message = contain(|| error.message()).unwrap_or_else(|panic| {
         format!("the handler failed, and its error panicked when it was printed: {panic}")
     });
@@ -188,16 +187,14 @@ fn failure(error: StepError) -> Failure {
     }
     Failure {
         message: stored_text(&message),
-        retry_delay,
-        retryable,
+        retry,
     }
 }
 
 fn may_succeed_later(message: &str) -> Failure {
     Failure {
         message: stored_text(message),
-        retry_delay: None,
-        retryable: true,
+        retry: Retry::Ordinary,
     }
 }
 

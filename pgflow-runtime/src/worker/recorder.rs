@@ -18,7 +18,7 @@ use tracing::{debug, error, info, warn};
 
 use super::{attempt::Finished, wakeup::Wakeup};
 use crate::{
-    flow::{BoxFuture, error_text, stored_text},
+    flow::{BoxFuture, Retry, error_text, stored_text},
     printable::printable,
     sql::{
         CallError,
@@ -329,8 +329,11 @@ fn unstorable(error: &CallError, is_final: bool) -> Failure {
             "the step's output can't be stored: {}",
             error_text(error)
         )),
-        retry_delay: None,
-        retryable: !is_final,
+        retry: if is_final {
+            Retry::Never
+        } else {
+            Retry::Ordinary
+        },
     }
 }
 
@@ -362,8 +365,20 @@ fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
         };
     }
     match aftermath {
-        // The handler has chosen when: it was refused for now, as by a rate limit.
-        Aftermath::Retried(retry_delay) if failure.retry_delay.is_some() => {
+        Aftermath::Retried(retry_delay) if matches!(failure.retry, Retry::Postponed(_)) => {
+            log!(
+                info,
+                ?retry_delay,
+                "attempt postponed by its handler, it does not count"
+            );
+        }
+        Aftermath::Failed if matches!(failure.retry, Retry::Postponed(_)) => {
+            log!(
+                error,
+                "attempt postponed, and no other follows: its task was postponed for longer than its give_up_after, or its message is gone"
+            );
+        }
+        Aftermath::Retried(retry_delay) if failure.retry.delay().is_some() => {
             log!(
                 info,
                 ?retry_delay,
@@ -373,7 +388,7 @@ fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
         Aftermath::Retried(retry_delay) => {
             log!(warn, ?retry_delay, "attempt failed, another one follows");
         }
-        Aftermath::Failed if !failure.retryable => {
+        Aftermath::Failed if failure.retry.is_permanent() => {
             log!(
                 error,
                 "attempt failed, and no other follows: its error is permanent"

@@ -286,7 +286,7 @@ async fn a_failure_stamps_its_task_its_step_and_the_run_and_a_retry_takes_the_st
 
 #[tokio::test]
 async fn a_task_that_stalled_for_good_has_ended_its_run_and_late_reports_change_nothing() {
-    let (db, worker) = database_with(&[step("a").max_attempts(9)]).await;
+    let (db, worker) = database_with(&[step("a").max_attempts(4)]).await;
     let run_id = start(&db.pool, "f", json!({})).await;
     let mut held = Vec::new();
     for requeued in [1, 1, 1, 0] {

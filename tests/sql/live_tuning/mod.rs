@@ -12,7 +12,7 @@ use crate::support::flows::{Claimed, claim, claim_one, complete, fail, start, st
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{messages, show_all};
 use crate::support::runs::{
-    age, claim_all, database_with, fail_for_good, hidden_by, of_step, outline, requeue,
+    age, claim_all, database_with, fail_for_good, hidden_by, is_backoff, of_step, outline, requeue,
     task_statuses, until_recovery_looks,
 };
 
@@ -137,7 +137,7 @@ async fn the_next_retry_waits_by_the_base_delay_of_its_moment() {
                 fail(&db.pool, task, "again"),
             )
             .await;
-            assert!(hidden.contains(&expected), "{step}: {hidden:?}");
+            assert!(is_backoff(&hidden, expected), "{step}: {hidden:?}");
             seen.push(expected);
         }
         show_all(&db.pool, "f").await;
@@ -341,20 +341,18 @@ async fn values_of_the_flow_never_override_those_of_a_step() {
         assert_eq!(hidden_by_claim(&db.pool, task).await, expected, "{step}");
         let failing = fail(&db.pool, task, "again");
         let hidden = hidden_by(&db.pool, "f", task.message_id, failing).await;
-        assert!(hidden.contains(&delay), "{step}: {hidden:?}");
+        assert!(is_backoff(&hidden, delay), "{step}: {hidden:?}");
     }
     show_all(&db.pool, "f").await;
     claim_all(&db.pool, worker).await;
     for step in ["own", "flows"] {
         age(&db.pool, run_id, step, 40).await;
     }
-    assert_eq!(requeue(&db.pool).await, 1);
-    assert_eq!(task_statuses(&db.pool, run_id, "own").await, "queued");
-    let third = claim_one(&db.pool, worker).await;
+    assert_eq!(requeue(&db.pool).await, 0);
     assert_eq!(
-        fail(&db.pool, &third, "no").await,
+        task_statuses(&db.pool, run_id, "own").await,
         "failed",
-        "its own limit is 2"
+        "its own limit is 2, and its own timeout 7 s"
     );
     assert_invariants(&db.pool).await;
 }
@@ -371,6 +369,6 @@ async fn a_step_whose_own_values_are_taken_away_inherits_again() {
     assert_eq!((task.max_attempts, task.timeout), (3, 50));
     let failing = fail(&db.pool, &task, "again");
     let hidden = hidden_by(&db.pool, "f", task.message_id, failing).await;
-    assert!(hidden.contains(&20), "{hidden:?}");
+    assert!(is_backoff(&hidden, 20), "{hidden:?}");
     assert_invariants(&db.pool).await;
 }

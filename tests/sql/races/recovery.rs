@@ -111,11 +111,7 @@ async fn a_completion_that_waited_for_recovery_comes_too_late() {
 
 #[tokio::test]
 async fn a_completion_that_waited_while_recovery_gave_its_task_up_comes_too_late() {
-    let case = Stalled::new(step("a")).await;
-    sqlx::query("update pgflow.step_tasks set requeued_count = 3")
-        .execute(case.pool())
-        .await
-        .expect("requeues can be counted up");
+    let case = Stalled::new(step("a").max_attempts(1)).await;
     let mut recovering = case.pool().begin().await.expect("a first session");
     assert_eq!(requeue(&mut *recovering).await, 0);
     let late = case.task.clone();
@@ -187,8 +183,8 @@ async fn a_task_that_is_just_given_back_is_not_recovered() {
     assert_eq!(without_waiting(requeue(case.pool())).await, 0);
     releasing.commit().await.expect("committed");
     assert_eq!(requeue(case.pool()).await, 0);
-    assert_eq!(case.counts().await, counts("queued", 0, 0));
-    assert_eq!(claim_one(case.pool(), case.worker).await.attempt, 1);
+    assert_eq!(case.counts().await, counts("queued", 1, 0));
+    assert_eq!(claim_one(case.pool(), case.worker).await.attempt, 2);
     assert_invariants(case.pool()).await;
 }
 
@@ -244,8 +240,8 @@ async fn a_task_that_is_just_given_back_is_claimed_after_that_and_not_before() {
     let early = without_waiting(claim(case.pool(), next, 1)).await;
     assert!(early.is_empty());
     releasing.commit().await.expect("committed");
-    assert_eq!(claim_one(case.pool(), next).await.attempt, 1);
-    assert_eq!(case.counts().await, counts("started", 1, 0));
+    assert_eq!(claim_one(case.pool(), next).await.attempt, 2);
+    assert_eq!(case.counts().await, counts("started", 2, 0));
     assert_invariants(case.pool()).await;
 }
 
@@ -263,7 +259,7 @@ async fn a_release_waits_for_a_claim_that_reads_its_message_again() {
     .await;
     reading.commit().await.expect("committed");
     assert_eq!(releasing.await.expect("answered"), 1);
-    assert_eq!(case.counts().await, counts("queued", 0, 0));
+    assert_eq!(case.counts().await, counts("queued", 1, 0));
     assert_eq!(messages(case.pool(), "f").await[0].hidden_for, 0);
     assert_invariants(case.pool()).await;
 }

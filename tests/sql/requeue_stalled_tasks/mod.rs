@@ -125,7 +125,7 @@ async fn a_report_before_recovery_is_not_too_late() {
 }
 
 #[tokio::test]
-async fn after_three_requeues_the_task_is_exhausted_and_its_mode_decides() {
+async fn a_task_that_stalls_at_its_last_attempt_is_exhausted_and_its_mode_decides() {
     for (mode, expected) in [
         ("fail", "run failed, a failed, b created, c created"),
         (
@@ -138,8 +138,7 @@ async fn after_three_requeues_the_task_is_exhausted_and_its_mode_decides() {
         ),
     ] {
         let (db, worker) = database_with(&[
-            // Recovery does not ask how many attempts are left: a dead worker is not the handler's fault.
-            step("a").when_exhausted(mode).max_attempts(1),
+            step("a").when_exhausted(mode).max_attempts(4),
             step("b").deps(&["a"]),
             step("c").deps(&["b"]),
         ])
@@ -248,11 +247,11 @@ async fn several_flows_with_timeouts_of_their_own_are_recovered_in_one_call() {
 async fn of_several_exhausted_tasks_of_a_run_one_is_to_blame() {
     let (db, worker) = database_with(&[step("a"), step("b"), step("c")]).await;
     let run_id = start(&db.pool, "f", json!({})).await;
-    for stalls in 1..=4 {
+    for stalls in 1..=3 {
         let claimed = claim_all(&db.pool, worker).await;
         for task in &claimed {
             // `c` stalls less often than the others: it is still to be requeued when they are exhausted.
-            if task.step_slug != "c" || stalls > 2 {
+            if task.step_slug != "c" || stalls > 1 {
                 age(&db.pool, run_id, &task.step_slug, 3600).await;
             }
         }

@@ -164,7 +164,7 @@ async fn a_new_version_runs_beside_the_old_one_until_that_has_nothing_left_to_do
         assert_eq!((done, refused), (1, 0));
     }
     let odd: i64 = sqlx::query_scalar(
-        "select count(*) from pgflow.step_tasks where status <> 'completed' or attempts_count <> 1",
+        "select count(*) from pgflow.step_tasks where status <> 'completed' or attempts_count - uncounted_attempts <> 1",
     )
     .fetch_one(pool)
     .await

@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Short,
     /// Runs while many others do; ends when its worker is asked to stop.
     Long,
-    /// Its first attempt fails.
+    /// Its first attempt that ends fails.
     Flaky,
     /// Ignores that its worker is asked to stop, where the round allows that.
     Deaf,
@@ -98,7 +98,7 @@ impl Effects {
     pub(super) async fn work(&self, item: u32, ctx: &StepContext) -> StepResult<u32> {
         self.enter(ctx);
         match Kind::of(item) {
-            Kind::Flaky if ctx.attempt() == 1 => {
+            Kind::Flaky if !self.has_failed(ctx) => {
                 self.end(ctx, Seen::Failed);
                 return Err(StepError::retry_after(Duration::ZERO, "flaky"));
             }
@@ -133,6 +133,11 @@ impl Effects {
         self.inner.entered.send_modify(|entered| *entered += 1);
     }
 
+    fn has_failed(&self, ctx: &StepContext) -> bool {
+        let attempts = self.inner.attempts.lock().expect("no panic while noting");
+        attempts[&key(ctx)].contains(&Seen::Failed)
+    }
+
     fn end(&self, ctx: &StepContext, seen: Seen) {
         let mut attempts = self.inner.attempts.lock().expect("no panic while noting");
         let attempts = attempts.get_mut(&key(ctx)).expect("it was entered");
@@ -143,7 +148,7 @@ impl Effects {
     /// many there were but for those whose handlers were dropped. Returns the number of the latter.
     pub(super) async fn compare(&self, pool: &PgPool) -> usize {
         let rows: Vec<(Uuid, String, i32, String, i32)> = sqlx::query_as(
-            "select run_id, step_slug, task_index, status, attempts_count from pgflow.step_tasks",
+            "select run_id, step_slug, task_index, status, attempts_count - uncounted_attempts from pgflow.step_tasks",
         )
         .fetch_all(pool)
         .await

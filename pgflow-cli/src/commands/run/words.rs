@@ -41,6 +41,26 @@ pub(super) fn took(step: &StepDetails, run: &RunSummary) -> Option<String> {
     ))
 }
 
+fn postponed(explanation: &StepExplanation) -> String {
+    let next = explanation.visible_at.map(table::time).unwrap_or_default();
+    match &explanation.postponed {
+        Some(postponed) => format!(
+            "postponed {}, since {}, next at {next}: {}",
+            times(postponed.times),
+            table::time(postponed.since),
+            postponed.cause
+        ),
+        None => format!("postponed, next at {next}"),
+    }
+}
+
+fn times(count: i32) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
 /// Why it does not run; none when it does. `pgflow why` says more.
 fn why(explanation: &StepExplanation) -> Option<String> {
     let visible_at = || explanation.visible_at.map(table::time).unwrap_or_default();
@@ -64,6 +84,10 @@ fn why(explanation: &StepExplanation) -> Option<String> {
         StepReason::MessageMissing => "its message is gone from the queue".to_owned(),
         StepReason::StartDelay => format!("delayed until {}", visible_at()),
         StepReason::RetryDelay => format!("next attempt at {}", visible_at()),
+        StepReason::Postponed => postponed(explanation),
+        StepReason::WaitingToRunAlone => {
+            "its attempts are used up by its workers' ends; it gets one more, alone".to_owned()
+        }
         StepReason::NoWorker => match &explanation.disabled_reason {
             None => "no live worker".to_owned(),
             Some(reason) => format!("no live worker, its function is disabled: {reason}"),

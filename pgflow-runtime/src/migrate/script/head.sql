@@ -1,7 +1,12 @@
 -- pgflow {release}, up to migration {latest}. Written by `pgflow migrate --print`.
 --
--- One transaction, which applies what is missing and may be applied again; PGMQ has to be there.
+-- One transaction, which applies what is missing and may be applied again; PGMQ has to be there. The short one before it
+-- changes no table.
 -- For example: psql --set ON_ERROR_STOP=1 --file pgflow.sql
+
+begin;
+{name_columns}
+commit;
 
 begin transaction isolation level read committed, read write;
 

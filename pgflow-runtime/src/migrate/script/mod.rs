@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pgflow_migrations::{Function, Migration, PROTOCOL_VERSION};
 
 use super::{
-    apply::{BOOKKEEPING, GRANTS_AFTER, GRANTS_BEFORE, PGMQ_RIGHTS, locking},
+    apply::{BOOKKEEPING, GRANTS_AFTER, GRANTS_BEFORE, NAME_COLUMNS, PGMQ_RIGHTS, locking},
     lock,
     pgmq::REQUIRED,
     plan::GONE,
@@ -53,6 +53,7 @@ fn head(source: &Source) -> String {
         &[
             ("release", env!("CARGO_PKG_VERSION")),
             ("latest", &source.latest().to_string()),
+            ("name_columns", NAME_COLUMNS),
             ("settings", SETTINGS),
             ("lock_wait", &lock::WAIT.as_secs().to_string()),
             ("lock_key", &lock::KEY.to_string()),

@@ -42,7 +42,7 @@ async fn a_handler_has_its_timeout_and_no_more() {
         "{}",
         failure.message
     );
-    assert!(failure.retryable);
+    assert!(!failure.retry.is_permanent());
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +91,7 @@ async fn panics_are_caught_wherever_they_happen() {
     for (act, message) in acts {
         let failure = failure(Some(act)).await;
         assert_eq!(failure.message, format!("the handler panicked: {message}"));
-        assert!(failure.retryable);
+        assert!(!failure.retry.is_permanent());
     }
 }
 
@@ -215,7 +215,7 @@ async fn whatever_an_error_does_its_attempt_fails_with_a_true_reason() {
     for (act, message) in acts {
         let failure = failure(Some(act)).await;
         assert_eq!(failure.message, message);
-        assert!(failure.retryable);
+        assert!(!failure.retry.is_permanent());
     }
 }
 
@@ -230,7 +230,7 @@ async fn an_error_that_does_not_print_still_says_how_to_go_on() {
         })
     }))
     .await;
-    assert!(!never.retryable);
+    assert!(never.retry.is_permanent());
 }
 
 #[tokio::test(start_paused = true)]
@@ -276,12 +276,12 @@ async fn an_error_says_how_to_go_on() {
         Box::pin(async { Err(StepError::retry_after(Duration::from_secs(7), "busy")) })
     }))
     .await;
-    assert_eq!((later.retry_delay, later.retryable), (Some(7), true));
+    assert_eq!(later.retry, Retry::After(7));
     let never = failure(Some(|_| {
         Box::pin(async { Err(StepError::permanent("gone")) })
     }))
     .await;
-    assert_eq!((never.retry_delay, never.retryable), (None, false));
+    assert_eq!(never.retry, Retry::Never);
     assert_eq!(never.message, "gone");
 }
 
@@ -293,7 +293,7 @@ async fn a_step_without_handler_fails_for_good() {
         "{}",
         failure.message
     );
-    assert!(!failure.retryable);
+    assert!(failure.retry.is_permanent());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    flow::BoxFuture,
+    flow::{BoxFuture, Retry},
     sql::{
         CallError,
         complete::{Completed, CompletionOutcome},
@@ -74,14 +74,14 @@ impl recorder::Calls for Arc<Fake> {
         failure: &'a Failure,
     ) -> BoxFuture<'a, Result<Aftermath, CallError>> {
         Box::pin(async move {
-            let nth = self.remember(Call::Fail(key.task_index, failure.retryable));
+            let nth = self.remember(Call::Fail(key.task_index, !failure.retry.is_permanent()));
             self.messages.lock().unwrap().push(failure.message.clone());
             sleep(self.takes).await;
             (self.answer)(nth, &[])?;
-            Ok(if failure.retryable {
-                Aftermath::Retried(Duration::from_secs(5))
-            } else {
+            Ok(if failure.retry.is_permanent() {
                 Aftermath::Failed
+            } else {
+                Aftermath::Retried(Duration::from_secs(5))
             })
         })
     }
@@ -155,8 +155,7 @@ impl Bench {
     fn failure_that_says(&self, task_index: i32, message: &str) {
         let failure = Failure {
             message: message.to_owned(),
-            retry_delay: None,
-            retryable: true,
+            retry: Retry::Ordinary,
         };
         self.send(task_index, Err(failure));
     }
