@@ -35,7 +35,7 @@ use crate::{
 };
 
 const SEED: u64 = 1;
-const NUMBER: usize = 400;
+const NUMBER: usize = 200;
 
 const FLOWS: [(&str, &str); 4] = [
     ("audit", include_str!("flows/audit.rs")),
