@@ -66,6 +66,10 @@ pub struct FlowOptions {
     pub max_attempts: Option<u32>,
     /// Seconds that the delays between attempts grow from.
     pub base_delay: Option<u32>,
+    /// The longest delay between attempts, in seconds.
+    pub max_delay: Option<u32>,
+    /// Seconds for which a task may be postponed without an attempt that counts.
+    pub give_up_after: Option<u32>,
     /// Seconds that an attempt may take.
     pub timeout: Option<u32>,
 }
@@ -77,6 +81,10 @@ pub struct StepOptions {
     pub max_attempts: Option<u32>,
     /// Seconds that the delays between attempts grow from.
     pub base_delay: Option<u32>,
+    /// The longest delay between attempts, in seconds.
+    pub max_delay: Option<u32>,
+    /// Seconds for which a task may be postponed without an attempt that counts.
+    pub give_up_after: Option<u32>,
     /// Seconds that an attempt may take.
     pub timeout: Option<u32>,
     /// Seconds between the moment when the step is ready and its first attempt.
@@ -161,11 +169,15 @@ impl FlowOptions {
         let Self {
             max_attempts,
             base_delay,
+            max_delay,
+            give_up_after,
             timeout,
         } = self;
         StepOptions {
             max_attempts,
             base_delay,
+            max_delay,
+            give_up_after,
             timeout,
             start_delay: None,
         }
@@ -179,6 +191,8 @@ impl StepOptions {
         [
             (OptionName::MaxAttempts, self.max_attempts),
             (OptionName::BaseDelay, self.base_delay),
+            (OptionName::MaxDelay, self.max_delay),
+            (OptionName::GiveUpAfter, self.give_up_after),
             (OptionName::Timeout, self.timeout),
             (OptionName::StartDelay, self.start_delay),
         ]

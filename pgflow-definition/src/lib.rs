@@ -16,6 +16,8 @@
 //!     options: StepOptions {
 //!         max_attempts: None,
 //!         base_delay: None,
+//!         max_delay: None,
+//!         give_up_after: None,
 //!         timeout: None,
 //!         start_delay: None,
 //!     },
@@ -27,7 +29,7 @@
 //! const AUDIT: FlowDefinition<'static> = FlowDefinition {
 //!     slug: "crate_audit",
 //!     queue_mode: QueueMode::Step,
-//!     options: FlowOptions { max_attempts: Some(5), base_delay: None, timeout: None },
+//!     options: FlowOptions { max_attempts: Some(5), ..FlowOptions::default() },
 //!     steps: &[PARSE],
 //! };
 //!

@@ -4,6 +4,11 @@
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 3;
 /// Seconds that the delays between attempts grow from, when neither step nor flow says otherwise.
 pub const DEFAULT_BASE_DELAY: u32 = 5;
+/// The longest delay between attempts in seconds, when neither step nor flow says otherwise.
+pub const DEFAULT_MAX_DELAY: u32 = 3600;
+/// Seconds for which a task may be postponed without an attempt that counts, when neither step nor
+/// flow says otherwise.
+pub const DEFAULT_GIVE_UP_AFTER: u32 = 86_400;
 /// Seconds that an attempt may take, when neither step nor flow says otherwise.
 pub const DEFAULT_TIMEOUT: u32 = 60;
 
@@ -21,6 +26,10 @@ pub enum OptionName {
     MaxAttempts,
     /// `base_delay`
     BaseDelay,
+    /// `max_delay`
+    MaxDelay,
+    /// `give_up_after`
+    GiveUpAfter,
     /// `timeout`
     Timeout,
     /// `start_delay`, of steps only
@@ -42,6 +51,8 @@ impl OptionName {
         match self {
             Self::MaxAttempts => "max_attempts",
             Self::BaseDelay => "base_delay",
+            Self::MaxDelay => "max_delay",
+            Self::GiveUpAfter => "give_up_after",
             Self::Timeout => "timeout",
             Self::StartDelay => "start_delay",
         }
@@ -50,7 +61,7 @@ impl OptionName {
     /// The smallest value that is allowed.
     pub const fn minimum(self) -> u32 {
         match self {
-            Self::MaxAttempts | Self::BaseDelay => 1,
+            Self::MaxAttempts | Self::BaseDelay | Self::MaxDelay | Self::GiveUpAfter => 1,
             Self::Timeout => 3,
             Self::StartDelay => 0,
         }
@@ -60,7 +71,11 @@ impl OptionName {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::MaxAttempts => "attempts",
-            Self::BaseDelay | Self::Timeout | Self::StartDelay => "seconds",
+            Self::BaseDelay
+            | Self::MaxDelay
+            | Self::GiveUpAfter
+            | Self::Timeout
+            | Self::StartDelay => "seconds",
         }
     }
 

@@ -81,6 +81,8 @@ fn key(option: OptionName) -> &'static str {
     match option {
         OptionName::MaxAttempts => "maxAttempts",
         OptionName::BaseDelay => "baseDelay",
+        OptionName::MaxDelay => "maxDelay",
+        OptionName::GiveUpAfter => "giveUpAfter",
         OptionName::Timeout => "timeout",
         OptionName::StartDelay => "startDelay",
     }

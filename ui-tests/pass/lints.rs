@@ -9,7 +9,6 @@ struct Secret(bool);
 mod strict {
     #![forbid(
         clippy::all,
-        clippy::pedantic,
         dead_code,
         deprecated,
         elided_lifetimes_in_paths,

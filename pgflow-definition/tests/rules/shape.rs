@@ -17,6 +17,8 @@ fn a_complete_definition_has_this_shape() {
             options: StepOptions {
                 max_attempts: Some(5),
                 base_delay: None,
+                max_delay: Some(20),
+                give_up_after: None,
                 timeout: Some(30),
                 start_delay: Some(0),
             },
@@ -33,6 +35,8 @@ fn a_complete_definition_has_this_shape() {
     let options = FlowOptions {
         max_attempts: Some(3),
         base_delay: Some(5),
+        max_delay: None,
+        give_up_after: Some(40),
         timeout: Some(60),
     };
     assert_eq!(
@@ -71,10 +75,10 @@ fn a_complete_definition_has_this_shape() {
                         "defined": true, "value": { "parse": { "plan": "premium" } },
                     },
                     "forbiddenInputPattern": { "defined": true, "value": { "inspect": [null] } },
-                    "options": { "maxAttempts": 5, "timeout": 30, "startDelay": 0 },
+                    "options": { "maxAttempts": 5, "maxDelay": 20, "timeout": 30, "startDelay": 0 },
                 },
             ],
-            "options": { "maxAttempts": 3, "baseDelay": 5, "timeout": 60 },
+            "options": { "maxAttempts": 3, "baseDelay": 5, "giveUpAfter": 40, "timeout": 60 },
         }))
     );
 }

@@ -163,16 +163,17 @@ pub(crate) fn any_flow() -> impl Strategy<Value = OwnedFlow> {
         prop::option::weighted(0.3, text)
     };
     let option = || prop::option::weighted(0.1, any::<u32>());
-    let options = (option(), option(), option(), option());
-    let options =
-        options.prop_map(
-            |(max_attempts, base_delay, timeout, start_delay)| StepOptions {
-                max_attempts,
-                base_delay,
-                timeout,
-                start_delay,
-            },
-        );
+    let options = (option(), option(), option(), option(), option(), option());
+    let options = options.prop_map(
+        |(max_attempts, base_delay, max_delay, give_up_after, timeout, start_delay)| StepOptions {
+            max_attempts,
+            base_delay,
+            max_delay,
+            give_up_after,
+            timeout,
+            start_delay,
+        },
+    );
     let kind = prop_oneof![3 => Just(StepKind::Single), 1 => Just(StepKind::Map)];
     let step = (
         (slug(), kind, vec(slug(), 0..3), options),

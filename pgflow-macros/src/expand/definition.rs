@@ -42,6 +42,8 @@ pub(super) fn of_flow(flow: &Flow<'_>) -> TokenStream {
         let options = definition.options;
         calls.call_with("max_attempts", options.max_attempts);
         calls.call_with("base_delay", options.base_delay);
+        calls.call_with("max_delay", options.max_delay);
+        calls.call_with("give_up_after", options.give_up_after);
         calls.call_with("timeout", options.timeout);
         let flow = calls.tokens;
         quote!(#flow.steps(__STEPS))
@@ -73,11 +75,15 @@ fn step(definition: &StepDefinition<'_>, step: &Step<'_>) -> TokenStream {
     let StepOptions {
         max_attempts,
         base_delay,
+        max_delay,
+        give_up_after,
         timeout,
         start_delay,
     } = options;
     calls.call_with("max_attempts", max_attempts);
     calls.call_with("base_delay", base_delay);
+    calls.call_with("max_delay", max_delay);
+    calls.call_with("give_up_after", give_up_after);
     calls.call_with("timeout", timeout);
     calls.call_with("start_delay", start_delay);
     let Condition {

@@ -60,12 +60,17 @@ fn body(
     names: &mut StepNames,
 ) -> TokenStream {
     let mut decode = item_check(flow, step);
-    let mut arguments = TokenStream::new();
-    for param in &step.params {
+    let (mut arguments, mut values) = (TokenStream::new(), TokenStream::new());
+    for (position, param) in step.params.iter().enumerate() {
         let argument = argument::of(flow, step, param, names);
         decode.extend(argument.decode);
-        let value = argument.value;
-        arguments.extend(quote!(#value,));
+        let (name, value) = (local(&format!("__{position}")), argument.value);
+        arguments.extend(quote!(#name,));
+        values.extend(quote!(#value,));
+    }
+    if !step.params.is_empty() {
+        // Named, since lints have a word about calls whose arguments are calls of type `()`.
+        decode.extend(quote!(let (#arguments) = (#values);));
     }
     let (holds, result) = (holds(flow, step), local("__result"));
     let call = call(flow, step, arguments);

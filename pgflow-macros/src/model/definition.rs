@@ -47,6 +47,8 @@ impl<'s> Flow<'s> {
             options: FlowOptions {
                 max_attempts: self.args.max_attempts,
                 base_delay: self.args.base_delay,
+                max_delay: self.args.max_delay,
+                give_up_after: self.args.give_up_after,
                 timeout: self.args.timeout,
             },
             steps: &steps,
@@ -70,6 +72,8 @@ fn definition<'m>(
         options: StepOptions {
             max_attempts: step.args.max_attempts,
             base_delay: step.args.base_delay,
+            max_delay: step.args.max_delay,
+            give_up_after: step.args.give_up_after,
             timeout: step.args.timeout,
             start_delay: step.args.start_delay,
         },

@@ -15,6 +15,8 @@ const EXAMPLE: &str = "\"30s\"";
 pub(super) fn duration(key: &Ident, input: ParseStream<'_>) -> syn::Result<u32> {
     let option = [
         OptionName::BaseDelay,
+        OptionName::MaxDelay,
+        OptionName::GiveUpAfter,
         OptionName::Timeout,
         OptionName::StartDelay,
     ]

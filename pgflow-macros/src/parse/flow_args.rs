@@ -24,6 +24,8 @@ pub(crate) struct FlowArgs {
     pub(crate) krate: Option<Path>,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) base_delay: Option<u32>,
+    pub(crate) max_delay: Option<u32>,
+    pub(crate) give_up_after: Option<u32>,
     pub(crate) timeout: Option<u32>,
     pub(crate) keys: Keys,
 }
@@ -79,6 +81,8 @@ impl FlowArgs {
             }
             "max_attempts" => self.max_attempts = Some(value::attempts(key, input)?),
             "base_delay" => self.base_delay = Some(duration(key, input)?),
+            "max_delay" => self.max_delay = Some(duration(key, input)?),
+            "give_up_after" => self.give_up_after = Some(duration(key, input)?),
             "timeout" => self.timeout = Some(duration(key, input)?),
             other => unreachable!("`{other}` is not in the list of keys"),
         }

@@ -60,7 +60,27 @@ const BASE_DELAY: Argument = Argument {
         "initial_delay",
         "initial_interval",
     ],
-    form: "a duration of at least 1 s: retry *n* waits this times 2^*n*, a day at most",
+    form: "a duration of at least 1 s: retry *n* waits this times 2^*n* and up to a quarter more, `max_delay` at most",
+    ..ARGUMENT
+};
+
+const MAX_DELAY: Argument = Argument {
+    key: "max_delay",
+    other_words: &[
+        "max_backoff",
+        "backoff_max",
+        "max_interval",
+        "maximum_interval",
+        "max_retry_delay",
+    ],
+    form: "a duration of at least 1 s: the longest delay between attempts; one that `StepError::retry_after` or `postpone` chose may be longer",
+    ..ARGUMENT
+};
+
+const GIVE_UP_AFTER: Argument = Argument {
+    key: "give_up_after",
+    other_words: &["schedule_to_start", "max_postponement"],
+    form: "a duration of at least 1 s: a task that has only been postponed (`StepError::postpone`) for longer fails",
     ..ARGUMENT
 };
 
@@ -123,6 +143,16 @@ pub(crate) const FLOW: &[Argument] = &[
         default: "`\"5s\"`",
         hover: "`base_delay = \"5s\"`: the delay that the back-off between attempts starts from; at least 1 s, 5 s by default; steps can set their own.",
         ..BASE_DELAY
+    },
+    Argument {
+        default: "`\"1h\"`",
+        hover: "`max_delay = \"1h\"`: the longest delay between attempts; at least 1 s, 1 h by default; steps can set their own.",
+        ..MAX_DELAY
+    },
+    Argument {
+        default: "`\"1d\"`",
+        hover: "`give_up_after = \"1d\"`: how long a task may be postponed without an attempt that counts; at least 1 s, 1 day by default; steps can set their own.",
+        ..GIVE_UP_AFTER
     },
     Argument {
         default: "`\"60s\"`",
@@ -202,6 +232,16 @@ pub(crate) const STEP: &[Argument] = &[
         default: "the flow's, or `\"5s\"`",
         hover: "`base_delay = \"5s\"`: the delay that the back-off between attempts starts from; at least 1 s, by default the flow's.",
         ..BASE_DELAY
+    },
+    Argument {
+        default: "the flow's, or `\"1h\"`",
+        hover: "`max_delay = \"1h\"`: the longest delay between attempts; at least 1 s, by default the flow's.",
+        ..MAX_DELAY
+    },
+    Argument {
+        default: "the flow's, or `\"1d\"`",
+        hover: "`give_up_after = \"1d\"`: how long a task may be postponed without an attempt that counts; at least 1 s, by default the flow's.",
+        ..GIVE_UP_AFTER
     },
     Argument {
         default: "the flow's, or `\"60s\"`",

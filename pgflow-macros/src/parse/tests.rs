@@ -37,7 +37,7 @@ fn every_argument_of_a_flow_is_read() {
     let (args, mistakes) = flow(quote! {
         input = HashMap<String, Vec<u8>>, state = (), slug = "audit_v2", with_step_queues, step_enum = AuditStep,
         output = Audited, output_derive = [Debug, serde::Serialize], crate = crate::workflows, max_attempts = 1,
-        base_delay = "1s", timeout = "3s",
+        base_delay = "1s", max_delay = "2m", give_up_after = "1d", timeout = "3s",
     });
     assert!(mistakes.is_empty(), "{mistakes:?}");
     assert_eq!(
@@ -60,14 +60,18 @@ fn every_argument_of_a_flow_is_read() {
         (args.max_attempts, args.base_delay, args.timeout),
         (Some(1), Some(1), Some(3))
     );
-    assert_eq!(args.keys.iter().count(), 11);
+    assert_eq!(
+        (args.max_delay, args.give_up_after),
+        (Some(120), Some(86_400))
+    );
+    assert_eq!(args.keys.iter().count(), 13);
 }
 
 #[test]
 fn every_argument_of_a_step_is_read() {
     let (args, mistakes) = step(&quote! {
-        slug = "fetch_v1", depends_on = [parse, r#type], max_attempts = 2147483647, base_delay = "1h30m", timeout = "2d",
-        start_delay = "0s", if = { parse: [] }, if_not = { parse: [1] }, when_unmet = "skip-cascade", when_exhausted = "fail"
+        slug = "fetch_v1", depends_on = [parse, r#type], max_attempts = 2147483647, base_delay = "1h30m", max_delay = "2h",
+        give_up_after = "3d", timeout = "2d", start_delay = "0s", if = { parse: [] }, if_not = { parse: [1] }, when_unmet = "skip-cascade", when_exhausted = "fail"
     });
     assert!(mistakes.is_empty(), "{mistakes:?}");
     assert_eq!(
@@ -78,6 +82,10 @@ fn every_argument_of_a_step_is_read() {
     assert_eq!(
         (args.base_delay, args.timeout, args.start_delay),
         (Some(5400), Some(172_800), Some(0))
+    );
+    assert_eq!(
+        (args.max_delay, args.give_up_after),
+        (Some(7200), Some(259_200))
     );
     assert_eq!(args.max_attempts, Some(i32::MAX.unsigned_abs()));
     assert!(args.required.is_some() && args.forbidden.is_some());

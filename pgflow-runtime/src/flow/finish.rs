@@ -80,6 +80,10 @@ pub fn poison<T>() -> T {
 }
 
 /// Fails while a constant is computed: the steps of a flow wait for each other.
+///
+/// # Panics
+///
+/// Always: evaluated by the compiler, that is the error.
 // Tracks its caller, so that rustc shows the user's names and not this function.
 #[track_caller]
 pub const fn never_starts(message: &str) {

@@ -90,6 +90,8 @@ mod tests {
         options: StepOptions {
             max_attempts: None,
             base_delay: None,
+            max_delay: None,
+            give_up_after: None,
             timeout: None,
             start_delay: None,
         },

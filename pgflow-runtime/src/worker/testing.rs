@@ -31,6 +31,8 @@ pub(crate) const STEP: StepDefinition<'static> = StepDefinition {
     options: StepOptions {
         max_attempts: None,
         base_delay: None,
+        max_delay: None,
+        give_up_after: None,
         timeout: None,
         start_delay: None,
     },
@@ -50,6 +52,8 @@ pub(crate) const DEFINITION: FlowDefinition<'static> = FlowDefinition {
     options: FlowOptions {
         max_attempts: None,
         base_delay: None,
+        max_delay: None,
+        give_up_after: None,
         timeout: None,
     },
     steps: &[STEP],

@@ -20,6 +20,8 @@ pub const fn step(slug: &'static str) -> Step {
         options: StepOptions {
             max_attempts: None,
             base_delay: None,
+            max_delay: None,
+            give_up_after: None,
             timeout: None,
             start_delay: None,
         },
@@ -62,6 +64,18 @@ impl Step {
     /// `base_delay = "5s"`: the delay that the back-off between attempts starts from; at least 1 s, by default the flow's.
     pub const fn base_delay(mut self, seconds: u32) -> Self {
         self.0.options.base_delay = Some(seconds);
+        self
+    }
+
+    /// `max_delay = "1h"`: the longest delay between attempts; at least 1 s, by default the flow's.
+    pub const fn max_delay(mut self, seconds: u32) -> Self {
+        self.0.options.max_delay = Some(seconds);
+        self
+    }
+
+    /// `give_up_after = "1d"`: how long a task may be postponed without an attempt that counts; at least 1 s, by default the flow's.
+    pub const fn give_up_after(mut self, seconds: u32) -> Self {
+        self.0.options.give_up_after = Some(seconds);
         self
     }
 
@@ -125,6 +139,8 @@ pub const fn flow(slug: &'static str) -> Flow {
         options: FlowOptions {
             max_attempts: None,
             base_delay: None,
+            max_delay: None,
+            give_up_after: None,
             timeout: None,
         },
         steps: &[],
@@ -178,6 +194,18 @@ impl Flow {
     /// `base_delay = "5s"`: the delay that the back-off between attempts starts from; at least 1 s, 5 s by default; steps can set their own.
     pub const fn base_delay(mut self, seconds: u32) -> Self {
         self.0.options.base_delay = Some(seconds);
+        self
+    }
+
+    /// `max_delay = "1h"`: the longest delay between attempts; at least 1 s, 1 h by default; steps can set their own.
+    pub const fn max_delay(mut self, seconds: u32) -> Self {
+        self.0.options.max_delay = Some(seconds);
+        self
+    }
+
+    /// `give_up_after = "1d"`: how long a task may be postponed without an attempt that counts; at least 1 s, 1 day by default; steps can set their own.
+    pub const fn give_up_after(mut self, seconds: u32) -> Self {
+        self.0.options.give_up_after = Some(seconds);
         self
     }
 
