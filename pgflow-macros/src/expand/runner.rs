@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::Type;
 
 use super::{
     argument, codec,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::model::{
     Binding, Flow, MapOver, Output, Param, Step,
-    types::{ends, local, respan},
+    types::{bare, ends, local, respan},
 };
 
 /// The functions, and the constant that lists them in the order of the definition.
@@ -60,17 +61,19 @@ fn body(
     names: &mut StepNames,
 ) -> TokenStream {
     let mut decode = item_check(flow, step);
-    let (mut arguments, mut values) = (TokenStream::new(), TokenStream::new());
-    for (position, param) in step.params.iter().enumerate() {
+    let mut arguments = TokenStream::new();
+    for param in &step.params {
         let argument = argument::of(flow, step, param, names);
         decode.extend(argument.decode);
-        let (name, value) = (local(&format!("__{position}")), argument.value);
-        arguments.extend(quote!(#name,));
-        values.extend(quote!(#value,));
-    }
-    if !step.params.is_empty() {
-        // Named, since lints have a word about calls whose arguments are calls of type `()`.
-        decode.extend(quote!(let (#arguments) = (#values);));
+        let value = argument.value;
+        if is_unit(&param.ty) {
+            // Named, since clippy has a word about a call whose argument is a call of type `()`.
+            let name = local(&format!("__{}", param.local));
+            decode.extend(quote!(let (#name,) = (#value,);));
+            arguments.extend(quote!(#name,));
+        } else {
+            arguments.extend(quote!(#value,));
+        }
     }
     let (holds, result) = (holds(flow, step), local("__result"));
     let call = call(flow, step, arguments);
@@ -83,6 +86,10 @@ fn body(
             #finish
         })
     }
+}
+
+fn is_unit(ty: &Type) -> bool {
+    matches!(bare(ty), Type::Tuple(tuple) if tuple.elems.is_empty())
 }
 
 /// The types of the state and of the values that the function holds.
