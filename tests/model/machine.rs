@@ -194,6 +194,7 @@ impl Model {
                 attempts: 0,
                 uncounted: 0,
                 postponed: 0,
+                is_postponed_too_long: false,
                 runs_alone: false,
                 requeues: 0,
                 is_permanently_stalled: false,

@@ -349,6 +349,7 @@ impl Model {
         if self.is_current(key, failure.attempt) {
             let error = Text::Is(failure.message.clone());
             self.task_mut(key).postponed = 0;
+            self.task_mut(key).is_postponed_too_long = false;
             if failure.retryable && failures < self.flow.max_attempts(key.step) {
                 let hidden = failure.retry_delay.map_or_else(
                     || backoff(self.flow.base_delay(key.step), failures),
@@ -376,6 +377,8 @@ impl Model {
         if too_long && is_started {
             let task = self.task_mut(key);
             task.postponed = task.postponed.max(1);
+            // It stays so, also when the report comes too late.
+            task.is_postponed_too_long = true;
         }
         if delay < 0 {
             return Answer::Refused(INVALID_ARGUMENT.to_owned());
@@ -387,7 +390,7 @@ impl Model {
             let task = self.task_mut(key);
             task.uncounted += 1;
             task.postponed += 1;
-            if too_long {
+            if task.is_postponed_too_long {
                 let error = Text::GivenUp(task.postponed);
                 self.exhaust(key, error);
             } else {
@@ -457,6 +460,7 @@ impl Model {
             task.runs_alone |= is_used_up;
             task.requeues += 1;
             task.postponed = 0;
+            task.is_postponed_too_long = false;
             requeued += 1;
             self.queue_again(key, Hidden::No);
         }

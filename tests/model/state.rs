@@ -113,6 +113,8 @@ pub(crate) struct Task {
     pub(crate) uncounted: i32,
     /// Since the last attempt that counts.
     pub(crate) postponed: i32,
+    /// The first of these postponements was longer ago than a task may be postponed.
+    pub(crate) is_postponed_too_long: bool,
     /// Whether its attempts ended with its workers, so that one more follows, beside which nothing runs.
     pub(crate) runs_alone: bool,
     pub(crate) requeues: i32,
