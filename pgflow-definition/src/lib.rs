@@ -29,7 +29,13 @@
 //! const AUDIT: FlowDefinition<'static> = FlowDefinition {
 //!     slug: "crate_audit",
 //!     queue_mode: QueueMode::Step,
-//!     options: FlowOptions { max_attempts: Some(5), ..FlowOptions::default() },
+//!     options: FlowOptions {
+//!         max_attempts: Some(5),
+//!         base_delay: None,
+//!         max_delay: None,
+//!         give_up_after: None,
+//!         timeout: None,
+//!     },
 //!     steps: &[PARSE],
 //! };
 //!
