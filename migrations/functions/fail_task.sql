@@ -77,12 +77,6 @@ begin
         end if;
     end if;
 
-    return query
-    select
-        t.flow_slug, t.run_id, t.step_slug, t.task_index, t.message_id, t.status, t.attempts_count, t.input, t.output, t.error_message, t.queued_at,
-        t.started_at, t.completed_at, t.failed_at, t.last_worker_id, t.requeued_count, t.last_requeued_at, t.permanently_stalled_at, t.queue_name,
-        t.retry_delay
-    from pgflow.step_tasks t
-    where t.run_id = v_run_id and t.step_slug = v_slug and t.task_index = v_index;
+    return query select r.* from pgflow._row_of_task(v_run_id, v_slug, v_index) r;
 end
 $$;
