@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use pgflow_migrations::{Migration, PROTOCOL_VERSION};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres, Transaction};
 
 use super::{
     error::MigrateError,
-    functions, history, lock, pgmq, plan, privilege, public_rights,
+    functions,
+    history::{self, History},
+    lock, pgmq, plan, privilege, public_rights,
     report::{AppliedMigration, MigrateReport},
     session,
     source::{Source, digest},
@@ -32,7 +34,6 @@ pub(super) async fn run(
 ) -> Result<MigrateReport, MigrateError> {
     let mut connection = session::connect(pool).await?;
     session::require_server_version(&mut connection).await?;
-    name_columns(&mut connection, source, lock_wait).await?;
     let mut attempt = 1;
     let report = loop {
         match run_once(&mut connection, pool, source, lock_wait).await {
@@ -59,20 +60,8 @@ const LAST_WITHOUT_NAMES: i32 = 7;
 /// How long calls that began before may take to end, or to lock what the migration locks after them.
 const CALLS_END_WITHIN: Duration = Duration::from_millis(300);
 
-/// Keeps calls that are in flight from failing when tables gain columns. Leaves a database alone that the
-/// migration would refuse, and one that is new enough.
-async fn name_columns(
-    connection: &mut PgConnection,
-    source: &Source,
-    lock_wait: Duration,
-) -> Result<(), MigrateError> {
-    let mut transaction = session::begin(connection).await?;
-    lock::acquire(&mut transaction, lock_wait).await?;
-    let history = history::read(&mut transaction).await?;
-    let pending = plan::pending(source, &history)?;
-    if pending.is_empty() || !(1..=LAST_WITHOUT_NAMES).contains(&history.level()) {
-        return Ok(());
-    }
+/// Keeps calls that are in flight from failing when tables gain columns; ends the transaction.
+async fn name_columns(mut transaction: Transaction<'_, Postgres>) -> Result<(), MigrateError> {
     let doing = MigrateError::doing("naming the columns that functions return");
     sqlx::raw_sql(NAME_COLUMNS)
         .execute(&mut *transaction)
@@ -95,9 +84,14 @@ async fn run_once(
     source: &Source,
     lock_wait: Duration,
 ) -> Result<MigrateReport, MigrateError> {
-    let mut transaction = session::begin(connection).await?;
-    lock::acquire(&mut transaction, lock_wait).await?;
-    let report = migrate(&mut transaction, pool, source).await?;
+    let (mut transaction, mut history) = begin(connection, lock_wait).await?;
+    // Not for a database that the migration would refuse.
+    let is_pending = !plan::pending(source, &history)?.is_empty();
+    if is_pending && (1..=LAST_WITHOUT_NAMES).contains(&history.level()) {
+        name_columns(transaction).await?;
+        (transaction, history) = begin(connection, lock_wait).await?;
+    }
+    let report = migrate(&mut transaction, pool, source, &history).await?;
     transaction
         .commit()
         .await
@@ -105,14 +99,25 @@ async fn run_once(
     Ok(report)
 }
 
+/// Begins a transaction that no other migrator's overlaps, and reads what was migrated before it.
+async fn begin(
+    connection: &mut PgConnection,
+    lock_wait: Duration,
+) -> Result<(Transaction<'_, Postgres>, History), MigrateError> {
+    let mut transaction = session::begin(connection).await?;
+    lock::acquire(&mut transaction, lock_wait).await?;
+    let history = history::read(&mut transaction).await?;
+    Ok((transaction, history))
+}
+
 async fn migrate(
     transaction: &mut PgConnection,
     pool: &PgPool,
     source: &Source,
+    history: &History,
 ) -> Result<MigrateReport, MigrateError> {
-    // Read first: a database that must not be touched does not get PGMQ either.
-    let history = history::read(transaction).await?;
-    let pending = plan::pending(source, &history)?;
+    // Planned first: a database that must not be touched does not get PGMQ either.
+    let pending = plan::pending(source, history)?;
     if !history.schema_exists {
         privilege::require_create(transaction, "pgflow").await?;
     }
