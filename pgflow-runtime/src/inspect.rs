@@ -207,8 +207,8 @@ pub enum StepReason {
     RetryDelay,
     /// An attempt was postponed by its handler, and does not count.
     Postponed,
-    /// Its task's attempts are used up, and the last one ended with its worker: it gets one more, for which a worker
-    /// runs nothing else.
+    /// Its task's attempts are used up, and the last one ended with its worker: it gets one more, for which nothing
+    /// else runs in its worker's process.
     WaitingToRunAlone,
     /// No live worker serves its queue.
     NoWorker,
