@@ -73,8 +73,13 @@ impl fmt::Display for Misfit {
 
 /// Reads a value.
 pub(crate) fn decode<T: DeserializeOwned>(json: &RawValue) -> Result<T, Misfit> {
-    match serde_json::from_str(json.get()) {
-        Ok(value) => Ok(value),
+    // `serde_json::from_str`, of which the compiler would build two more functions for each type.
+    let mut reader = serde_json::Deserializer::from_str(json.get());
+    match T::deserialize(&mut reader) {
+        Ok(value) => match reader.end() {
+            Ok(()) => Ok(value),
+            Err(error) => Err(misfit(json, &error)),
+        },
         Err(error) => Err(misfit(json, &error)),
     }
 }

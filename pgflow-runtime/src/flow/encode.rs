@@ -1,13 +1,13 @@
 //! From a value to JSON that Postgres takes, and from which the same value is read back.
 
-use std::fmt;
+use std::{fmt, mem};
 
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde::{Serialize, ser::Error};
+use serde_json::value::RawValue;
 
 use super::{
     place::path_at,
-    watch::{Change, Found, Watched},
+    watch::{Change, Found, JsonWriter, Watch},
 };
 
 /// The most that Postgres can keep in one `jsonb` value, and what a value may take when it is printed.
@@ -100,35 +100,43 @@ impl fmt::Display for At<'_> {
     }
 }
 
-pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, EncodeError> {
-    let found = Found::default();
-    let watched = Watched {
-        value,
-        found: &found,
-        is_in_some: false,
-    };
-    if let Ok(json) = to_raw_value(&watched) {
-        return checked(json);
-    }
-    // Once more, for what stands before the place.
-    let mut before = Vec::new();
-    let error = serde_json::to_writer(&mut before, &watched).err();
-    Err(refused(&before, found.change(), error))
+/// A value that has a form in JSON, whatever its type.
+///
+/// The compiler builds these methods once for each type, and everything behind them once.
+pub trait AsJson {
+    /// Writes the value.
+    fn write(&self, writer: JsonWriter<'_>) -> serde_json::Result<()>;
 }
 
+impl<T: Serialize> AsJson for T {
+    fn write(&self, writer: JsonWriter<'_>) -> serde_json::Result<()> {
+        self.serialize(writer)
+    }
+}
+
+pub(super) fn to_json(value: &dyn AsJson) -> Result<Box<RawValue>, EncodeError> {
+    let found = Found::default();
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::new(&mut bytes);
+    let json = (value.write(Watch::outermost(&mut serializer, &found)))
+        .and_then(|()| String::from_utf8(mem::take(&mut bytes)).map_err(Error::custom))
+        .and_then(RawValue::from_string);
+    match json {
+        Ok(json) => checked(json),
+        Err(error) => Err(refused(&bytes, found.change(), error)),
+    }
+}
+
+/// `before` is the JSON in front of the place.
 #[cold]
-fn refused(before: &[u8], change: Option<Change>, error: Option<serde_json::Error>) -> EncodeError {
+fn refused(before: &[u8], change: Option<Change>, source: serde_json::Error) -> EncodeError {
     let before = String::from_utf8_lossy(before);
     let path = path_at(&before, 1, before.len());
-    match (change, error) {
-        (Some(Change::NotFinite), _) => EncodeError::NotFinite { path },
-        (Some(Change::SomeOfNothing), _) => EncodeError::SomeOfNothing { path },
-        (Some(Change::TooDeep), _) => EncodeError::TooDeep { path },
-        (None, Some(source)) => EncodeError::Serialize { path, source },
-        (None, None) => EncodeError::Serialize {
-            path: String::new(),
-            source: serde::ser::Error::custom("it failed once, and not when it was asked again"),
-        },
+    match change {
+        Some(Change::NotFinite) => EncodeError::NotFinite { path },
+        Some(Change::SomeOfNothing) => EncodeError::SomeOfNothing { path },
+        Some(Change::TooDeep) => EncodeError::TooDeep { path },
+        None => EncodeError::Serialize { path, source },
     }
 }
 
@@ -241,7 +249,7 @@ mod tests {
 
     #[test]
     fn nul_is_found_in_values_and_keys() {
-        assert!(matches!(to_json("a\0b"), Err(EncodeError::Nul { .. })));
+        assert!(matches!(to_json(&"a\0b"), Err(EncodeError::Nul { .. })));
         assert!(matches!(
             to_json(&[("x\\\0", 1)]),
             Err(EncodeError::Nul { .. })
@@ -255,7 +263,7 @@ mod tests {
     #[test]
     fn text_that_only_looks_like_the_escape_is_fine() {
         for text in ["\\u0000", "\\\\u0000", "u0000", "\u{1}0000", "\\"] {
-            let json = to_json(text).expect("storable");
+            let json = to_json(&text).expect("storable");
             assert_eq!(
                 serde_json::from_str::<String>(json.get()).expect("reads back"),
                 text

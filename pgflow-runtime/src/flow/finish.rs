@@ -2,7 +2,11 @@
 
 use serde_json::value::RawValue;
 
-use super::{EncodeError, StepError, stored::Codec};
+use super::{
+    EncodeError, StepError,
+    encode::{AsJson, to_json},
+    stored::Codec,
+};
 use crate::contained::contain;
 
 /// The types that can stand for the error of a step.
@@ -49,18 +53,16 @@ where
     R: StepReturn<T, E>,
     E: StepFailure,
 {
-    // With no more closures than needed, each of which the compiler builds once for each step.
+    // Without closures, each of which the compiler would build once for each step.
     match returned.into_result() {
         Err(error) => Err(error.into_step_error()),
-        Ok(output) => encoded(&mut || (codec.encode)(&output)),
+        Ok(output) => encoded((codec.as_json)(&output)),
     }
 }
 
 /// A panic ends here: the output may panic as well when it is dropped, and that of an unwinding thread ends the process.
-fn encoded(
-    encode: &mut dyn FnMut() -> Result<Box<RawValue>, EncodeError>,
-) -> Result<Box<RawValue>, StepError> {
-    match contain(encode) {
+fn encoded(output: &dyn AsJson) -> Result<Box<RawValue>, StepError> {
+    match contain(|| to_json(output)) {
         Ok(Ok(json)) => Ok(json),
         Ok(Err(error)) => Err(unstorable(&error)),
         Err(panic) => Err(StepError::from(format!(

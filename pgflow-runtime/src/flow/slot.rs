@@ -7,13 +7,9 @@ use super::take::TakesItem;
 
 /// Holds a value that is always there.
 #[derive(Debug)]
-pub struct Required<T>(Option<T>);
+pub struct Required<T>(pub(super) Option<T>);
 
 impl<T> Required<T> {
-    pub(super) fn new(value: T) -> Self {
-        Self(Some(value))
-    }
-
     fn value(&self) -> &T {
         match &self.0 {
             Some(value) => value,
@@ -61,7 +57,10 @@ impl<'s, T> FromSlot<'s, Required<T>> for T {
 #[diagnostic::do_not_recommend]
 impl<'s, T> FromSlot<'s, Required<T>> for &'s T {
     fn from_slot(slot: &'s mut Required<T>) -> &'s T {
-        slot.value()
+        match &slot.0 {
+            Some(value) => value,
+            None => used_twice(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::{
     EncodeError, Flow,
     decode::{Misfit, decode},
-    encode::to_json,
+    encode::{AsJson, to_json},
     fields,
 };
 
@@ -21,12 +21,12 @@ use super::{
     note = "where it has these and is not `Send` and `Sync`, use `Arc` instead of `Rc`, and `Mutex` or an atomic type instead of `RefCell` and `Cell`"
 )]
 pub trait Stored: Sized + Send + Sync + 'static {
-    /// Writes a value.
-    fn encode(&self) -> Result<Box<RawValue>, EncodeError>;
+    /// A value, to be written.
+    fn as_json(&self) -> &dyn AsJson;
     /// Reads a value.
     fn decode(json: &RawValue) -> Result<Self, Misfit>;
-    /// Writes a list of values in one go.
-    fn encode_list(list: &[Self]) -> Result<Box<RawValue>, EncodeError>;
+    /// A list of values, to be written in one go.
+    fn list_as_json(list: &Vec<Self>) -> &dyn AsJson;
     /// Reads a list of values in one go.
     fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit>;
     /// The names of its fields in JSON, where they are known.
@@ -35,16 +35,16 @@ pub trait Stored: Sized + Send + Sync + 'static {
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stored for T {
-    fn encode(&self) -> Result<Box<RawValue>, EncodeError> {
-        to_json(self)
+    fn as_json(&self) -> &dyn AsJson {
+        self
     }
 
     fn decode(json: &RawValue) -> Result<Self, Misfit> {
         decode(json)
     }
 
-    fn encode_list(list: &[Self]) -> Result<Box<RawValue>, EncodeError> {
-        to_json(list)
+    fn list_as_json(list: &Vec<Self>) -> &dyn AsJson {
+        list
     }
 
     fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit> {
@@ -58,7 +58,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stored for T {
 
 /// Writes a value for Postgres.
 pub(crate) fn encode<T: Stored>(value: &T) -> Result<Box<RawValue>, EncodeError> {
-    value.encode()
+    to_json(value.as_json())
 }
 
 /// The names of the fields of a flow's input in JSON, where they are known.
@@ -72,14 +72,14 @@ pub(crate) fn input_fields<F: Flow>() -> Option<&'static [&'static str]> {
 /// missing derive is then one error, however many steps use the type.
 #[derive(Debug)]
 pub struct Codec<T> {
-    pub(super) encode: fn(&T) -> Result<Box<RawValue>, EncodeError>,
+    pub(super) as_json: fn(&T) -> &dyn AsJson,
     pub(super) decode: fn(&RawValue) -> Result<T, Misfit>,
 }
 
 /// The codec of a type.
 pub const fn codec<T: Stored>() -> Codec<T> {
     Codec {
-        encode: T::encode,
+        as_json: T::as_json,
         decode: T::decode,
     }
 }
@@ -87,7 +87,7 @@ pub const fn codec<T: Stored>() -> Codec<T> {
 /// The codec of a list, for which the element's bound is enough.
 pub const fn vec_codec<T: Stored>() -> Codec<Vec<T>> {
     Codec {
-        encode: |list| T::encode_list(list),
+        as_json: T::list_as_json,
         decode: T::decode_list,
     }
 }

@@ -140,7 +140,7 @@ fn read<T>(
     codec: &Codec<T>,
 ) -> Result<Required<T>, StepError> {
     match (codec.decode)(json) {
-        Ok(value) => Ok(Required::new(value)),
+        Ok(value) => Ok(Required(Some(value))),
         Err(misfit) => Err(source.unreadable(misfit)),
     }
 }

@@ -63,14 +63,24 @@ impl<T: Serialize + ?Sized> Serialize for Watched<'_, T> {
     }
 }
 
+/// Where a whole value is written.
+pub(super) type JsonWriter<'w> = Watch<'w, &'w mut serde_json::Serializer<&'w mut Vec<u8>>>;
+
 /// Writes with `inner`, whose compound values it wraps as well.
-pub(super) struct Watch<'w, S> {
+#[derive(Debug)]
+pub struct Watch<'w, S> {
     inner: S,
     found: &'w Found,
     is_in_some: bool,
 }
 
 impl<'w, S> Watch<'w, S> {
+    /// For the whole value.
+    pub(super) fn outermost(inner: S, found: &'w Found) -> Self {
+        found.depth.set(1);
+        Self::again(inner, found)
+    }
+
     fn again<C>(inner: C, found: &'w Found) -> Watch<'w, C> {
         Watch {
             inner,
