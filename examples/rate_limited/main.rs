@@ -1,33 +1,39 @@
-//! Copies pages of a service that refuses to be asked too often: `cargo run --example rate_limited`
+//! Copies pages from a service that allows three requests a second and sometimes breaks down:
+//! `cargo run --example rate_limited`, or `cargo run --example rate_limited -- 100` for 100 pages.
 //!
-//! A refusal says when to come back, and the step says so to Postgres. A page that does not exist is
-//! not asked for again. Runs on the server that `DATABASE_URL` names, else on a private one that ends
-//! with the program.
+//! A refusal is not a failure: the page is postponed until the time that the service names, and keeps
+//! its three attempts for real failures. Runs on the server that `DATABASE_URL` names, else on a
+//! private one that ends with the program.
 
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use std::{error::Error, fmt};
+mod service;
 
+use std::{env, time::Duration};
+
+use anyhow::Context;
 use pgflow::{dev::DevDatabase, prelude::*};
+use reqwest::{StatusCode, header::RETRY_AFTER};
 
 /// Copies pages of a site.
+///
+/// A page fails when three requests have failed, or when it has only been refused for ten minutes.
+/// Failed requests are repeated after 1 s, 2 s, 4 s, and so on, but never later than after 10 s.
 struct Mirror;
 
-#[flow(input = Vec<String>, state = Arc<Site>)]
+#[flow(input = Vec<String>, state = Site, max_attempts = 3, base_delay = "1s", max_delay = "10s", give_up_after = "10m")]
 impl Mirror {
     /// Fetches one page.
     #[step(map = input)]
-    async fn page(item: &str, state: &Arc<Site>) -> StepResult<String> {
-        state.get(item).map_err(what_follows)
+    async fn page(item: &str, state: &Site) -> StepResult<String> {
+        state.get(item).await
     }
 
     /// Fetches the site's licence, which not every site has.
     #[step(when_exhausted = "skip")]
-    async fn licence(state: &Arc<Site>) -> StepResult<String> {
-        state.get("/licence").map_err(what_follows)
+    async fn licence(state: &Site) -> StepResult<String> {
+        state.get("/licence").await
     }
 
-    /// Tells what was copied.
+    /// Adds up what was copied.
     #[step(depends_on = [page, licence])]
     async fn summary(page: &[String], licence: Option<&str>) -> StepResult<String> {
         let bytes: usize = page.iter().map(String::len).sum();
@@ -36,86 +42,64 @@ impl Mirror {
     }
 }
 
-/// What an error of the site means for further attempts.
-fn what_follows(error: Refusal) -> StepError {
-    match error {
-        Refusal::RateLimited { retry_after } => StepError::postpone(retry_after, error),
-        Refusal::NotFound { .. } => StepError::permanent(error),
-    }
-}
-
-/// Why the site returned no page.
-#[derive(Debug)]
-enum Refusal {
-    /// Status 429, with the header `Retry-After`.
-    RateLimited { retry_after: Duration },
-    /// Status 404.
-    NotFound { page: String },
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RateLimited { retry_after } => {
-                write!(f, "too many requests, come back in {retry_after:.1?}")
-            }
-            Self::NotFound { page } => write!(f, "there is no page {page}"),
-        }
-    }
-}
-
-impl Error for Refusal {}
-
-/// A site within this program, which answers a few requests per second.
-#[derive(Default)]
+/// The site, as its clients see it.
 struct Site {
-    log: Mutex<Log>,
-}
-
-#[derive(Default)]
-struct Log {
-    /// When the requests of the last second were answered.
-    answered: Vec<Instant>,
-    refused: usize,
+    url: String,
+    client: reqwest::Client,
 }
 
 impl Site {
-    const PER_SECOND: usize = 4;
-    const WINDOW: Duration = Duration::from_secs(1);
-
-    fn get(&self, page: &str) -> Result<String, Refusal> {
-        let mut log = self.log.lock().expect("no panic under this lock");
-        let now = Instant::now();
-        log.answered.retain(|at| now - *at < Self::WINDOW);
-        if log.answered.len() >= Self::PER_SECOND {
-            log.refused += 1;
-            let retry_after = Self::WINDOW.saturating_sub(now - log.answered[0]);
-            return Err(Refusal::RateLimited { retry_after });
-        }
-        log.answered.push(now);
-        match page.strip_prefix("/pages/") {
-            Some(title) => Ok(format!("<h1>{title}</h1>")),
-            None => Err(Refusal::NotFound { page: page.into() }),
+    /// Fetches a page, or returns an error that says what has to follow.
+    async fn get(&self, page: &str) -> StepResult<String> {
+        let response = self.client.get(self.url.clone() + page).send().await?;
+        match response.status() {
+            // Asked too often: asks again later, at no cost.
+            StatusCode::TOO_MANY_REQUESTS => Err(StepError::postpone(
+                retry_after(&response)?,
+                "the site refused the request (429)",
+            )),
+            // Not there: asking again would be no use.
+            StatusCode::NOT_FOUND => Err(StepError::permanent(format!("there is no page {page}"))),
+            // Anything else that is not the page is a failed attempt.
+            _ => Ok(response.error_for_status()?.text().await?),
         }
     }
+}
+
+/// The time that the site asks its clients to wait.
+fn retry_after(response: &reqwest::Response) -> anyhow::Result<Duration> {
+    let seconds = (response.headers().get(RETRY_AFTER)).context("429 without `Retry-After`")?;
+    Ok(Duration::from_secs(seconds.to_str()?.parse()?))
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    let count = match env::args().nth(1) {
+        Some(count) => count.parse().context("the number of pages")?,
+        None => 10,
+    };
+    let service = service::start().await?;
+    let site = Site {
+        url: service.url(),
+        client: reqwest::Client::new(),
+    };
+
     let database = DevDatabase::start().await?;
     let pool = database.migrated_pool().await?;
-    let site = Arc::new(Site::default());
-    let worker = FlowWorker::<Mirror>::with_state(Arc::clone(&site))
+    let worker = FlowWorker::<Mirror>::with_state(site)
         .poll_interval(Duration::from_millis(100))
         .start(&pool)
         .await?;
-
-    let pages = (1..=10).map(|n| format!("/pages/{n}")).collect();
+    let pages = (1..=count).map(|n: u32| format!("/pages/{n}")).collect();
     let run = Client::new(pool).start::<Mirror>(&pages).await?;
     let output = run.wait().await;
     worker.stop().await?;
+
     println!("{}", output?.summary);
-    let refused = site.log.lock().expect("no panic under this lock").refused;
-    println!("{refused} requests were refused, and made again when the site said");
+    let requests = service.requests();
+    println!(
+        "{} requests were answered, {} failed, {} were refused and made again",
+        requests.answered, requests.failed, requests.refused
+    );
     Ok(())
 }
