@@ -9,7 +9,6 @@
 
 mod argument;
 mod codec;
-mod cycle;
 mod definition;
 mod element;
 mod item;
@@ -31,13 +30,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Meta};
 
-use crate::{
-    check::Cycle,
-    model::{Flow, Step, types::ends},
-};
+use crate::model::{Flow, Step, types::ends};
 
 /// All that stands beside the user's `impl`.
-pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
+pub(crate) fn generated(flow: &Flow<'_>) -> TokenStream {
     let krate = &flow.krate;
     let (step_enum, step_id) = (step_enum::item(flow), step_enum::step_id(flow));
     let steps = definition::steps(flow);
@@ -54,7 +50,6 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
     }
     let output = output::item(flow);
     let debug = output::debug(flow);
-    let cycles = cycles.iter().map(|cycle| cycle::check(flow, cycle));
     let mentions = mentions::function(flow);
     let values = flow.emitted().map(|(_, step)| value::of_step(step));
     let codecs = flow
@@ -76,7 +71,6 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
             // Traits whose functions are called where those of a type don't apply.
             use __p::{Hidden as _, Unshared as _, Unstored as _};
             #mentions
-            #(#cycles)*
             #(#values)*
             #(#codecs)*
             #takes
