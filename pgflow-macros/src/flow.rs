@@ -26,6 +26,7 @@ pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
             return fallback::unchanged(item, errors);
         }
         source.make_inherent();
+        let args = source.all_arguments(args, &mut errors);
         let args = FlowArgs::parse(args, &mut errors);
         source.read_step_args(&mut errors);
         let flow = Flow::read(&args, &source);
