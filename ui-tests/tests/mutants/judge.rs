@@ -196,7 +196,6 @@ pub fn judge(
 fn is_panic(error: &Diagnostic) -> bool {
     matches!(error.level, DiagnosticLevel::Ice)
         || error.message.contains("a bug in `#[flow]`")
-        // Not `evaluation panicked: ..`, by which the runtime says what is wrong.
         || error.message.contains("macro panicked")
         || error.message.contains("attribute panicked")
 }
