@@ -36,37 +36,37 @@ pub fn topological_order(dependencies: &[Vec<usize>]) -> Option<Vec<usize>> {
     (order.len() == dependencies.len()).then_some(order)
 }
 
-/// One shortest cycle for each group of steps that wait for each other. Each step of a cycle
-/// depends on the next one, and the last one on the first; the first is the one declared first. A
-/// step that depends on itself is a cycle of one.
+/// Cycles of which no two share an edge: whoever wants an order has to change at least one edge of
+/// each. Within a group of steps that wait for each other the shortest one comes first.
+///
+/// Each step of a cycle depends on the next one, and the last one on the first; the first is the
+/// one declared first. A step that depends on itself is a cycle of one.
 ///
 /// # Panics
 ///
 /// When an index is out of range.
 pub fn cycles(dependencies: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    let dependents = reversed(dependencies);
-    let mut seen = vec![false; dependencies.len()];
+    let mut edges = dependencies.to_vec();
     let mut found = Vec::new();
-    for start in 0..dependencies.len() {
-        if seen[start] {
-            continue;
+    for start in 0..edges.len() {
+        while let Some(cycle) = shortest_cycle_beside(&edges, start) {
+            for (&step, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {
+                edges[step].retain(|dependency| dependency != next);
+            }
+            found.push(cycle);
         }
-        let awaited = reachable(dependencies, start);
-        let waiting = reachable(&dependents, start);
-        let group: Vec<usize> = (0..dependencies.len())
-            .filter(|&step| awaited[step] && waiting[step])
-            .collect();
-        for &step in &group {
-            seen[step] = true;
-        }
-        found.extend(
-            group
-                .iter()
-                .filter_map(|&step| shortest_cycle_through(dependencies, step))
-                .min_by_key(Vec::len),
-        );
     }
     found
+}
+
+/// A shortest cycle among the steps that wait for a step and that it waits for.
+fn shortest_cycle_beside(edges: &[Vec<usize>], start: usize) -> Option<Vec<usize>> {
+    let awaited = reachable(edges, start);
+    let waiting = reachable(&reversed(edges), start);
+    (0..edges.len())
+        .filter(|&step| awaited[step] && waiting[step])
+        .filter_map(|step| shortest_cycle_through(edges, step))
+        .min_by_key(Vec::len)
 }
 
 fn reversed(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {

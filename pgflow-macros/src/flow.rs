@@ -26,13 +26,13 @@ pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
             return fallback::unchanged(item, errors);
         }
         source.make_inherent();
+        let args = source.all_arguments(args, &mut errors);
         let args = FlowArgs::parse(args, &mut errors);
         source.read_step_args(&mut errors);
         let flow = Flow::read(&args, &source);
-        let cycles = check::check(&flow, &source, &mut errors);
-        let is_wrong = !errors.is_empty() || !cycles.is_empty();
-        let item = expand::user_item(&source, is_wrong);
-        let generated = expand::generated(&flow, &cycles);
+        check::check(&flow, &source, &mut errors);
+        let item = expand::user_item(&source, !errors.is_empty());
+        let generated = expand::generated(&flow);
         let errors = errors.into_tokens();
         quote!(#item #generated #errors)
     })

@@ -3,7 +3,8 @@
 
 use pgflow::prelude::*;
 use pgflow_ui_tests::{Lockfile, Package};
-use tracing::instrument;
+// One is a slip away from `step`, and an attribute all the same.
+use tracing::{instrument, instrument as steps};
 
 pub struct Audit;
 
@@ -39,6 +40,12 @@ impl Audit {
         input.plan.clone()
     }
 
+    #[steps(skip_all)]
+    async fn helper(input: &Lockfile) -> usize {
+        tokio::task::yield_now().await;
+        Self::name(input).len()
+    }
+
     fn method(&self) -> usize {
         Self::LIMIT
     }
@@ -51,5 +58,6 @@ async fn a_step_stays_the_function_that_it_was() {
     };
     let packages = Audit::parse(&input).await.expect("packages");
     assert_eq!(packages.len(), Audit.method());
+    assert_eq!(Audit::helper(&input).await, 4);
     assert_eq!(Audit::DEFINITION.steps.len(), 3);
 }

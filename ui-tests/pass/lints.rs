@@ -83,3 +83,41 @@ mod strict {
         assert_eq!(format!("{:>8}", Step::Inspect), " inspect");
     }
 }
+
+/// A flow that a library keeps for itself.
+mod kept {
+    #![forbid(dead_code, missing_docs, unreachable_pub, unused)]
+
+    use pgflow::prelude::*;
+    use pgflow_ui_tests::{Lockfile, Package};
+
+    pub(super) struct Kept;
+
+    #[flow(input = Lockfile, vis = pub(super), step_enum = KeptStep)]
+    impl Kept {
+        #[step]
+        async fn parse(input: &Lockfile) -> StepResult<Package> {
+            let name = input.plan.clone();
+            Ok(Package { name })
+        }
+    }
+
+    struct Alone;
+
+    #[flow(input = Lockfile, vis = pub(self))]
+    impl Alone {
+        #[step]
+        async fn parse(input: &Lockfile) -> StepResult<Package> {
+            let name = input.plan.clone();
+            Ok(Package { name })
+        }
+    }
+}
+
+#[test]
+fn types_are_seen_where_they_may_be() {
+    use pgflow::{Flow, StepId as _};
+
+    assert_eq!(kept::KeptStep::Parse.slug(), "parse");
+    let _: Option<kept::KeptOutput> = None::<<kept::Kept as Flow>::Output>;
+}

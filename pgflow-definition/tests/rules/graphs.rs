@@ -12,21 +12,30 @@ fn the_first_declared_step_that_can_go_goes_first() {
 }
 
 #[test]
-fn the_shortest_cycle_stands_for_all_that_wait_for_each_other() {
-    // 0 -> 1 -> 2 -> 0, and within it 1 -> 3 -> 1; nothing else is on a cycle.
+fn each_cycle_has_edges_of_its_own() {
+    // 0 -> 1 -> 0 and 0 -> 2 -> 0.
+    assert_eq!(cycles(&[vec![1, 2], vec![0], vec![0]]), [[0, 1], [0, 2]]);
+    // 0 -> 1 -> 2 -> 0, and beside it 1 -> 3 -> 1; nothing else is on a cycle.
     let dependencies = [vec![1], vec![2, 3], vec![0], vec![1], vec![0], vec![]];
-    assert_eq!(cycles(&dependencies), [[1, 3]]);
+    assert_eq!(cycles(&dependencies), [vec![1, 3], vec![0, 1, 2]]);
+    // The edge 0 -> 3 closes two cycles, and without it there is none.
+    let diamond = [vec![3], vec![0], vec![0], vec![1, 2]];
+    assert_eq!(cycles(&diamond), [[0, 3, 1]]);
 }
 
 #[test]
-fn a_longer_way_round_is_never_taken() {
+fn a_longer_way_round_is_taken_last() {
     // 0 -> 1 -> 2 -> 0; each of the three is also on a cycle of four of its own, listed last.
     let mut dependencies = vec![vec![1, 3], vec![2, 6], vec![0, 9]];
     for step in 0..3 {
         let first = 3 + 3 * step;
         dependencies.extend([vec![first + 1], vec![first + 2], vec![step]]);
     }
-    assert_eq!(cycles(&dependencies), [[0, 1, 2]]);
+    let around = |step: usize| vec![step, 3 + 3 * step, 4 + 3 * step, 5 + 3 * step];
+    assert_eq!(
+        cycles(&dependencies),
+        [vec![0, 1, 2], around(0), around(1), around(2)]
+    );
 }
 
 #[test]
@@ -103,21 +112,30 @@ proptest! {
     }
 
     #[test]
-    fn cycles_are_real_and_the_shortest_of_their_group(dependencies in graph()) {
+    fn cycles_are_real_and_share_no_edge(dependencies in graph()) {
+        let mut rest = dependencies.clone();
+        for cycle in cycles(&dependencies) {
+            prop_assert_eq!(cycle.iter().min(), cycle.first());
+            for (&step, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {
+                prop_assert!(rest[step].contains(next), "{} -> {} is no edge, or one of two cycles", step, next);
+                rest[step].retain(|dependency| dependency != next);
+            }
+        }
+        // Whatever is left over has an order.
+        prop_assert!(topological_order(&rest).is_some());
+    }
+
+    #[test]
+    fn the_first_cycle_of_a_group_is_its_shortest(dependencies in graph()) {
         let ways = distances(&dependencies);
         let same_group = |a: usize, b: usize| ways[a][b].is_some() && ways[b][a].is_some();
         let steps = 0..dependencies.len();
         let found = cycles(&dependencies);
-        for cycle in &found {
-            let mut edges = cycle.iter().zip(cycle.iter().cycle().skip(1));
-            prop_assert!(edges.all(|(&step, next)| dependencies[step].contains(next)));
-            prop_assert_eq!(cycle.iter().min(), cycle.first());
-            let group = steps.clone().filter(|&step| same_group(cycle[0], step));
-            prop_assert_eq!(Some(cycle.len()), group.filter_map(|step| ways[step][step]).min());
-        }
-        // Each step that waits for itself is in the group of exactly one cycle.
-        for step in steps.filter(|&step| ways[step][step].is_some()) {
-            prop_assert_eq!(found.iter().filter(|cycle| same_group(cycle[0], step)).count(), 1);
+        for step in steps.clone().filter(|&step| ways[step][step].is_some()) {
+            let first = found.iter().find(|cycle| same_group(cycle[0], step));
+            let group = steps.clone().filter(|&other| same_group(step, other));
+            let shortest = group.filter_map(|other| ways[other][other]).min();
+            prop_assert_eq!(first.map(Vec::len), shortest);
         }
     }
 }

@@ -10,34 +10,16 @@ use crate::{
     model::{Edge, Flow, Step},
 };
 
-/// Steps that wait for each other.
-pub(crate) struct Cycle {
-    pub(crate) message: String,
-    /// Each step of the cycle, and the name by which it mentions the next one.
-    pub(crate) edges: Vec<(usize, Ident)>,
-}
-
-pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) -> Vec<Cycle> {
+pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) {
     binding_names(flow, errors);
     for problem in flow.with_definition(|definition| definition.problems()) {
         if is_of_names(&problem.kind) {
             errors.at(place(flow, &problem), of_names(flow, problem));
         }
     }
-    let mut cycles = Vec::new();
     for problem in flow.with_functions(|definition| definition.problems()) {
         match &problem.kind {
             kind if is_of_names(kind) => {}
-            ProblemKind::Cycle(edges) => cycles.push(Cycle {
-                message: problem.to_string(),
-                edges: edges
-                    .iter()
-                    .map(|edge| {
-                        let step = flow.order[edge.step];
-                        (step, mention(&flow.steps[step], edge.dependency))
-                    })
-                    .collect(),
-            }),
             // Said of the `impl`, which has no steps.
             ProblemKind::StepQueuesWithoutSteps
             // Said with the key underlined; and these are only found with the feature `shape`, which other crates may turn on.
@@ -51,7 +33,6 @@ pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) -> Vec<Cycle> {
             _ => errors.at(place(flow, &problem), problem),
         }
     }
-    cycles
 }
 
 /// Whether a problem is about slugs, or names of queues that are made of them. All others are about

@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use crate::{
     errors::Errors,
     model::{Edge, Flow, Link, MapOver, Step, types::show},
-    names::quoted,
+    names::{nearest, quoted},
 };
 
 pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
@@ -19,6 +19,9 @@ pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
                 "a map step depends on the step it maps over, and on nothing else; remove `depends_on` or `map = {source}`"
             ),
         );
+    }
+    if let (Some([]), Some(key)) = (step.args.depends_on.as_deref(), step.args.key("depends_on")) {
+        errors.at(key.span(), no_step(flow, step));
     }
     if let (Some(source), Some(MapOver::Input(_))) = (&step.args.map, step.map)
         && !source.is_settled
@@ -55,6 +58,23 @@ pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
     }
 }
 
+/// A list that is empty.
+fn no_step(flow: &Flow<'_>, step: &Step<'_>) -> String {
+    let is_other =
+        |name: &String| *name != step.name && flow.steps.iter().any(|other| other.name == *name);
+    let taken: Vec<String> = step.source.taken_names().filter(is_other).collect();
+    let help = if taken.is_empty() {
+        "leave `depends_on` out for a step without dependencies".to_owned()
+    } else {
+        format!(
+            "write `depends_on = [{}]`, which is what `{}` takes",
+            taken.join(", "),
+            step.name
+        )
+    };
+    format!("`depends_on = []` lists no step; {help}")
+}
+
 /// A step that is not named by its function.
 fn written(step: &Step<'_>, written: &TokenStream, name: &str, errors: &mut Errors) {
     let message = if step.map.is_some() {
@@ -69,7 +89,7 @@ fn written(step: &Step<'_>, written: &TokenStream, name: &str, errors: &mut Erro
 }
 
 fn unknown(flow: &Flow<'_>, index: usize, edge: &Edge, similar: Option<usize>) -> String {
-    let name = &edge.at;
+    let (name, step) = (&edge.at, &flow.steps[index]);
     let help = match (name.unraw().to_string().as_str(), similar) {
         ("input", _) => {
             "every step can take the flow's input as a parameter `input`; it is not a dependency"
@@ -83,10 +103,20 @@ fn unknown(flow: &Flow<'_>, index: usize, edge: &Edge, similar: Option<usize>) -
             "every step can take its context as a parameter `ctx`; it is not a dependency".to_owned()
         }
         ("item", _) => "a map step takes an element of a list as a parameter `item`: name that list instead, as in `map = input`".to_owned(),
+        (_, _) if edge.taken.is_some() => {
+            let taken = edge.taken.map_or("", |taken| flow.steps[taken].name.as_str());
+            format!(
+                "`{}` takes `{taken}`, which is not listed: write that name here",
+                step.name
+            )
+        }
         (_, Some(similar)) => format!(
             "a step with a similar name exists: `{}`",
             flow.steps[similar].name
         ),
+        (word, None) if step.map.is_some() && nearest(word, ["input"]).is_some() => {
+            "did you mean `input`, the flow's input?".to_owned()
+        }
         (_, None) => other_steps(flow, index),
     };
     format!("there is no step `{name}` in this flow\n\nhelp: {help}")

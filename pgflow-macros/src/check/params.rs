@@ -7,7 +7,7 @@ use crate::{
     errors::Errors,
     model::{
         Binding, Flow, Mistake, Param, Step,
-        types::{bare, owned, show},
+        types::{bare, owned, show, sized},
     },
     names::quoted,
 };
@@ -35,6 +35,15 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
             return errors.on(
                 tokens,
                 "a step's parameters need concrete types: their values are read back from JSON; name the type in place of the trait",
+            );
+        }
+        Mistake::Unsized(ty) => {
+            return errors.on(
+                ty,
+                format!(
+                    "a step's parameters need types of a known size; write {}",
+                    by_reference_or_value(ty)
+                ),
             );
         }
         Mistake::Lifetime(tokens) => {
@@ -100,6 +109,14 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
     };
     if let Some(name) = &param.name {
         errors.at(name.span(), message);
+    }
+}
+
+/// Instead of a type without a size.
+fn by_reference_or_value(ty: &Type) -> String {
+    match bare(ty) {
+        Type::TraitObject(_) => "a type in place of the trait".to_owned(),
+        ty => format!("`&{}` or `{}`", show(ty), show(&sized(ty))),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The function of a step.
 
+use proc_macro2::TokenStream;
 use syn::{FnArg, GenericArgument, GenericParam, PathArguments, Safety, Signature, Type, TypePath};
 
 use crate::{
     errors::Errors,
     model::{
         OutputMistake, Step, UnstorableKind,
-        types::{bare, impl_trait, owned, show},
+        types::{bare, impl_trait, owned, show, sized},
     },
 };
 
@@ -122,13 +123,8 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
                 swapped(ty)
             ),
         ),
-        OutputMistake::Alias(ty) => errors.on(
-            ty,
-            format!(
-                "step `{name}` must return a `Result` that names its output\n\nhelp: write the output type here, as in `Result<Output, \
-                 Error>`"
-            ),
-        ),
+        // Whether it is an alias, or lacks its arguments, is for rustc to say.
+        OutputMistake::Alias(_) => {}
         OutputMistake::Unstorable(parts) => {
             for part in parts {
                 let message = match part.kind {
@@ -138,12 +134,24 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
                     UnstorableKind::ImplTrait => {
                         "a step's output needs a concrete type: its dependents read it back from JSON; name the type"
                     }
+                    UnstorableKind::Unsized => {
+                        errors.on(&part.tokens, without_size(&part.tokens));
+                        continue;
+                    }
                     UnstorableKind::Elsewhere => continue,
                 };
                 errors.on(&part.tokens, message);
             }
         }
     }
+}
+
+fn without_size(output: &TokenStream) -> String {
+    let proposal = syn::parse2::<Type>(output.clone()).map_or_else(
+        |_| String::new(),
+        |ty| format!("; write `{}`", show(&sized(&ty))),
+    );
+    format!("a step's output needs a type of a known size{proposal}")
 }
 
 fn is_result(path: &TypePath) -> bool {

@@ -30,7 +30,14 @@ pub(super) fn of_flow(flow: &Flow<'_>) -> TokenStream {
         let slug = definition.slug;
         let args = flow.args;
         let mut calls = Calls::of(&args.keys, quote!(__p::flow(#slug)));
-        for key in ["input", "state", "step_enum", "output", "output_derive"] {
+        for key in [
+            "input",
+            "state",
+            "step_enum",
+            "output",
+            "output_derive",
+            "vis",
+        ] {
             calls.mention(key);
         }
         if args.slug.is_some() {

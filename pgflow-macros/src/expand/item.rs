@@ -2,8 +2,12 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Signature, Type, parse_quote};
 
-use crate::parse::{FlowImpl, Item, StepFn};
+use crate::{
+    model::types::{sized, unsized_part},
+    parse::{FlowImpl, Item, StepFn},
+};
 
 /// A flow with mistakes may leave functions unused; that is no further mistake.
 pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
@@ -13,6 +17,7 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
         of_trait,
         self_ty,
         items,
+        ..
     } = source;
     let is_foreign = of_trait.is_none() && source.own_type().is_none();
     let of_trait = of_trait.as_ref().map(|(name, token)| quote!(#name #token));
@@ -66,6 +71,42 @@ fn function(step: &StepFn) -> TokenStream {
         body,
         ..
     } = step;
+    let sig = with_sizes(sig);
     // A step is `async` whether or not it awaits anything.
     quote!(#(#attrs)* #[allow(clippy::unused_async)] #vis #sig #body)
+}
+
+/// The signature with sizes for the types that have none: rustc would say the same once more, and
+/// twice.
+fn with_sizes(sig: &Signature) -> Signature {
+    let mut sig = sig.clone();
+    for input in &mut sig.inputs {
+        if let FnArg::Typed(param) = input
+            && let Some(ty) = unsized_part(&mut param.ty)
+        {
+            *ty = parse_quote!(&#ty);
+        }
+    }
+    if let ReturnType::Type(_, ty) = &mut sig.output
+        && let Some(output) = first_argument(ty).and_then(unsized_part)
+    {
+        *output = sized(output);
+    }
+    sig
+}
+
+/// `T` of `StepResult<T>`.
+fn first_argument(ty: &mut Type) -> Option<&mut Type> {
+    match ty {
+        Type::Group(group) => first_argument(&mut group.elem),
+        Type::Paren(paren) => first_argument(&mut paren.elem),
+        Type::Path(path) => match &mut path.path.segments.last_mut()?.arguments {
+            PathArguments::AngleBracketed(arguments) => match arguments.args.first_mut()? {
+                GenericArgument::Type(ty) => Some(ty),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
 }

@@ -9,7 +9,6 @@
 
 mod argument;
 mod codec;
-mod cycle;
 mod definition;
 mod element;
 mod item;
@@ -31,13 +30,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Meta};
 
-use crate::{
-    check::Cycle,
-    model::{Flow, Step, types::ends},
-};
+use crate::model::{Flow, Step, types::ends};
 
 /// All that stands beside the user's `impl`.
-pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
+pub(crate) fn generated(flow: &Flow<'_>) -> TokenStream {
     let krate = &flow.krate;
     let (step_enum, step_id) = (step_enum::item(flow), step_enum::step_id(flow));
     let steps = definition::steps(flow);
@@ -54,7 +50,6 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
     }
     let output = output::item(flow);
     let debug = output::debug(flow);
-    let cycles = cycles.iter().map(|cycle| cycle::check(flow, cycle));
     let mentions = mentions::function(flow);
     let values = flow.emitted().map(|(_, step)| value::of_step(step));
     let codecs = flow
@@ -76,7 +71,6 @@ pub(crate) fn generated(flow: &Flow<'_>, cycles: &[Cycle]) -> TokenStream {
             // Traits whose functions are called where those of a type don't apply.
             use __p::{Hidden as _, Unshared as _, Unstored as _};
             #mentions
-            #(#cycles)*
             #(#values)*
             #(#codecs)*
             #takes
@@ -101,7 +95,11 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
     let input = associated_type("Input", &input);
     let state = state_type(flow);
     let state_item = associated_type("State", &state);
-    let (step_enum, output) = (step_enum::path(flow), &flow.output);
+    let output = &flow.output;
+    let (output_item, step_item) = (
+        generated_type("Output", flow, &output.to_token_stream()),
+        generated_type("Step", flow, &step_enum::path(flow)),
+    );
     let queues = if flow.args.with_step_queues {
         quote!(__p::QueuePerStep)
     } else {
@@ -113,9 +111,9 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
         #[automatically_derived]
         impl __p::Flow for #self_ty {
             #input
-            type Output = #output;
+            #output_item
             #state_item
-            type Step = #step_enum;
+            #step_item
             type Queues = #queues;
             const DEFINITION: &'static __p::FlowDefinition<'static> = &#definition;
             const __HANDLERS: &'static [__p::Handler<#state>] = __HANDLERS;
@@ -144,6 +142,23 @@ fn associated_type(name: &str, ty: &TokenStream) -> TokenStream {
     let (keyword, end) = (quote_spanned!(first=> type), quote_spanned!(last=> ;));
     let name = Ident::new(name, Span::call_site());
     quote!(#keyword #name = #ty #end)
+}
+
+/// The same for a type of ours, which is shown at the visibility that was chosen for it.
+fn generated_type(name: &str, flow: &Flow<'_>, ty: &TokenStream) -> TokenStream {
+    let name = Ident::new(name, Span::call_site());
+    let Some(vis) = &flow.args.vis else {
+        return quote!(type #name = #ty;);
+    };
+    let (first, last) = ends(vis);
+    let (keyword, end) = (quote_spanned!(first=> type), quote_spanned!(last=> ;));
+    quote!(#keyword #name = #ty #end)
+}
+
+/// The visibility of the types that stand beside the flow's.
+fn visibility(flow: &Flow<'_>) -> TokenStream {
+    let vis = flow.args.vis.as_ref();
+    vis.map_or_else(|| quote!(pub), ToTokens::to_token_stream)
 }
 
 fn state_type(flow: &Flow<'_>) -> TokenStream {

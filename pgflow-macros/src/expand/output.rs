@@ -6,11 +6,12 @@ use quote::quote;
 use super::{
     codec,
     span::{ours_at, visible_at},
+    visibility,
 };
 use crate::model::{Flow, Step, types::ends};
 
 pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
-    let name = ours_at(&flow.output);
+    let (name, vis) = (ours_at(&flow.output), visibility(flow));
     let doc = format!(
         " What a completed run of [`{}`] returns: the output of every step that no other step depends on.",
         flow.ident
@@ -20,20 +21,20 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
     let fields = leaves(flow).map(|(index, step, ty)| {
         // Placed at the type, where a derive that the type lacks is reported; no lint looks at names of ours.
         let (at, _) = ends(&ty);
-        let (vis, field) = (visible_at(at), ours_at(step.ident));
+        let (public, field) = (visible_at(at), ours_at(step.ident));
         let what = format!(" The output of [`{}::{}`]", flow.step_enum, step.variant);
         if flow.skips[index].may_be_skipped {
             let doc = format!("{what}, or `None` if it was skipped.");
-            quote!(#[doc = #doc] #vis #field: ::core::option::Option<#ty>)
+            quote!(#[doc = #doc] #public #field: ::core::option::Option<#ty>)
         } else {
             let doc = format!("{what}.");
-            quote!(#[doc = #doc] #vis #field: #ty)
+            quote!(#[doc = #doc] #public #field: #ty)
         }
     });
     quote! {
         #[doc = #doc]
         #derive
-        pub struct #name { #(#fields),* }
+        #vis struct #name { #(#fields),* }
     }
 }
 

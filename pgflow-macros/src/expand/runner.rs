@@ -14,8 +14,8 @@ use super::{
     value,
 };
 use crate::model::{
-    Binding, Flow, MapOver, Output, Param, Step,
-    types::{bare, ends, local, respan},
+    Binding, Flow, MapOver, Output, OutputMistake, Param, Step,
+    types::{bare, ends, local, names, respan, show},
 };
 
 /// The functions, and the constant that lists them in the order of the definition.
@@ -42,6 +42,7 @@ fn function(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> (TokenStream, Tok
     let mut names = StepNames::new(flow, step);
     let body = match &step.output {
         Ok(output) if step.is_callable() => body(flow, index, step, output, &mut names),
+        Err(OutputMistake::Alias(ty)) => alias(ty),
         _ => quote!(__p::poison()),
     };
     let (parameters, arguments) = names.generics();
@@ -51,6 +52,16 @@ fn function(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> (TokenStream, Tok
         }
     };
     (function, quote!(#name #arguments))
+}
+
+/// The body for a return type that does not name the output.
+fn alias(ty: &Type) -> TokenStream {
+    call_at(
+        ty,
+        &private("alias"),
+        &ty.to_token_stream(),
+        TokenStream::new(),
+    )
 }
 
 fn body(
@@ -109,9 +120,32 @@ fn holds(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
         Binding::Ctx | Binding::State | Binding::Poisoned(_) => None,
     });
     let own = value::output_name(step).into_token_stream();
-    let values: Vec<TokenStream> = taken.chain([own]).collect();
+    let wrong = step
+        .params
+        .iter()
+        .filter_map(|param| wrong_value(flow, step, param));
+    let values: Vec<TokenStream> = taken.chain([own]).chain(wrong).collect();
     let list = (values.iter()).rfold(quote!(()), |rest, value| quote!((#value, #rest)));
     quote!(#state, #list)
+}
+
+/// A type that the function holds and that may be none of a stored value, which is a mistake by itself: that threads can't share it is
+/// not said too. One that fits is stored, so that it changes nothing.
+fn wrong_value(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Option<TokenStream> {
+    let value = match param.binding {
+        Binding::Poisoned(_) => return Some(quote!(*const ())),
+        Binding::Input => flow.input.to_token_stream(),
+        Binding::Dependency(index) => flow.output_type(index)?,
+        Binding::Item => match element::of_step(flow, step)? {
+            Element::Known(element) => element.ty.to_token_stream(),
+            Element::Projected { .. } => return None,
+        },
+        Binding::Ctx | Binding::State => return None,
+    };
+    let (taken, value) = (show(&param.ty), show(&value).replace("::std::vec::", ""));
+    let is_borrowed = taken.contains(['&', '\'']) || names(&param.ty, "_");
+    let is_right = taken == value || taken == format!("Option<{value}>");
+    (!is_borrowed && !is_right).then(|| param.ty.to_token_stream())
 }
 
 /// The element that a map step gets, or the list where only that has a name.

@@ -3,10 +3,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
-use crate::model::{
-    Flow,
-    types::{ends, respan},
-};
+use crate::model::{Flow, types::ends};
 
 /// `(path::<generics>)(args)`, which rustc locates at `at` although no identifier of ours does.
 ///
@@ -48,9 +45,10 @@ pub(super) fn parenthesized(tokens: TokenStream, at: Span) -> Group {
     group
 }
 
-/// The path of a step's function by a name with its own span. Only that name carries it: one target for each place in an editor.
+/// The path of a step's function by a name with its own span. The flow's type keeps its place too: a type that is missing is one
+/// error however often it is named.
 pub(super) fn function(flow: &Flow<'_>, name: &Ident) -> TokenStream {
-    let self_ty = respan(flow.self_ty.clone(), Span::call_site());
+    let self_ty = &flow.self_ty;
     quote_spanned!(name.span()=> <#self_ty>::#name)
 }
 

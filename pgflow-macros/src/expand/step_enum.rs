@@ -1,10 +1,10 @@
 //! The enum of steps.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Expr, ExprLit, Lit, Meta, MetaNameValue, ext::IdentExt};
 
-use super::span::ours_at;
+use super::{span::ours_at, visibility};
 use crate::{
     model::{Edge, Flow, MapOver, Step},
     names,
@@ -15,7 +15,7 @@ use crate::{
 /// It stands in a module of its own so that a second flow with the same `step_enum` is one error, of the name. Next to it the
 /// derives would each be one more: they would all be of the first enum.
 pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
-    let (name, module) = (ours_at(&flow.step_enum), module(flow));
+    let (name, module, vis) = (ours_at(&flow.step_enum), module(flow), visibility(flow));
     let doc = format!(" The steps of [`{}`].", flow.ident);
     let variants = flow.emitted().map(|(_, step)| {
         let (variant, place) = (&step.variant, place(flow, step));
@@ -24,8 +24,17 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
         let docs = docs.iter().map(String::as_str).chain(gap);
         quote!(#(#[doc = #docs])* #[doc = #place] #variant)
     });
+    // A name that stands for something else already is shown where it was chosen.
+    let chosen_in = match &flow.args.step_enum {
+        Some(chosen) => {
+            let mut module = module.clone();
+            module.set_span(Span::call_site().located_at(chosen.span()));
+            module
+        }
+        None => module.clone(),
+    };
     quote! {
-        pub use #module::#name;
+        #vis use #chosen_in::#name;
         mod #module {
             // For links in the documentation.
             use super::*;

@@ -9,6 +9,9 @@ pub(crate) struct Edge {
     /// What was written in place of that name.
     pub(crate) written: Option<TokenStream>,
     pub(crate) link: Link,
+    /// For a name that leads to no step of use: a step that only a parameter names, and which is
+    /// read in its place.
+    pub(crate) taken: Option<usize>,
 }
 
 /// What a name leads to.
@@ -46,6 +49,9 @@ impl Edge {
 
     /// The step that was meant and makes sense.
     pub(crate) fn meant(&self) -> Option<usize> {
+        if self.taken.is_some() {
+            return self.taken;
+        }
         match self.link {
             Link::Step(step) => Some(step),
             Link::Unknown { similar } => similar,

@@ -250,6 +250,7 @@ fn bind(
             edges: &step.edges,
             has_unreadable_edges: step.args.depends_on.is_none()
                 && (step.args.key("depends_on").is_some() || step.args.keys.has_unknown),
+            has_no_edges: matches!(step.args.depends_on.as_deref(), Some([])),
             map: step.map,
         };
         step.params = scope.params(step.source);

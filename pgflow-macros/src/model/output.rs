@@ -8,7 +8,7 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::types::{bare, has_associated_type, is_unsized, without_self};
+use super::types::{bare, has_associated_type, unsized_part, without_self};
 
 /// `..Result<Ok, Err>`.
 pub(crate) struct Output {
@@ -42,6 +42,8 @@ pub(crate) struct Unstorable {
 pub(crate) enum UnstorableKind {
     Borrowed,
     ImplTrait,
+    /// A type that no variable can have.
+    Unsized,
     /// Something that no signature can hold; rustc reports that.
     Elsewhere,
 }
@@ -206,7 +208,11 @@ fn unstorable_parts(whole: &Type, ok: &Type, sig: &Signature) -> Vec<Unstorable>
     } else {
         UnstorableKind::Elsewhere
     };
-    if is_unsized(ok) || has_associated_type(whole) {
+    if let Some(part) = unsized_part(&mut ok.clone()) {
+        let (tokens, kind) = (part.to_token_stream(), UnstorableKind::Unsized);
+        return vec![Unstorable { tokens, kind }];
+    }
+    if has_associated_type(whole) {
         let tokens = whole.to_token_stream();
         let kind = UnstorableKind::Elsewhere;
         return vec![Unstorable { tokens, kind }];

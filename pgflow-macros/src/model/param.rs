@@ -7,8 +7,8 @@ use syn::{FnArg, Pat, PatType, Type, ext::IdentExt};
 use super::{
     Edge, MapOver,
     types::{
-        bare, has_associated_type, impl_trait, is_borrowed_object, is_unsized, local, option_depth,
-        without_self,
+        bare, has_associated_type, impl_trait, is_borrowed_object, local, option_depth,
+        unsized_part, without_self,
     },
 };
 use crate::parse::{FlowArgs, From, StepFn};
@@ -44,6 +44,8 @@ pub(crate) enum Mistake {
     MutableReference(TokenStream),
     /// `&dyn Trait`, whose value could be of any type.
     TraitObject(TokenStream),
+    /// A type that no variable can have.
+    Unsized(Box<Type>),
     /// A lifetime of its own on a reference.
     Lifetime(TokenStream),
     MalformedFrom(TokenStream),
@@ -72,6 +74,8 @@ pub(super) struct Scope<'m> {
     pub(super) unreadable: &'m [String],
     pub(super) edges: &'m [Edge],
     pub(super) has_unreadable_edges: bool,
+    /// Whether the list of dependencies is empty, which is a mistake of its own.
+    pub(super) has_no_edges: bool,
     pub(super) map: Option<MapOver>,
 }
 
@@ -89,7 +93,17 @@ impl Scope<'_> {
                     .iter()
                     .any(|other| other.key == param.key && other.is_bound());
             if is_taken {
-                param.binding = Binding::Poisoned(Mistake::Twice);
+                let earlier = source.sig.inputs.iter().take(position);
+                // Two variables of one name are an error of rustc's.
+                let mistake = if earlier
+                    .filter_map(variable)
+                    .any(|it| Some(it) == variable(input))
+                {
+                    Mistake::Elsewhere
+                } else {
+                    Mistake::Twice
+                };
+                param.binding = Binding::Poisoned(mistake);
             }
             params.push(param);
         }
@@ -163,6 +177,7 @@ impl Scope<'_> {
             // The name of a dependency that is unknown, or of a step that can't be read: the real mistake is there. So it is when the
             // dependencies can't be read at all.
             let is_known = self.has_unreadable_edges
+                || (self.has_no_edges && self.names.iter().any(|name| name == key))
                 || self.edges.iter().any(|edge| edge.at.unraw() == key)
                 || self.unreadable.iter().any(|name| name == key);
             let mistake = if is_known {
@@ -199,6 +214,17 @@ impl Param {
     }
 }
 
+/// The name of a parameter that is no pattern.
+fn variable(input: &FnArg) -> Option<&Ident> {
+    match input {
+        FnArg::Typed(param) => match &*param.pat {
+            Pat::Ident(pat) => Some(&pat.ident),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    }
+}
+
 /// What is wrong whatever the name leads to.
 fn mistake(written: &PatType, from: &From) -> Option<Mistake> {
     if let Some(ty) = impl_trait(&written.ty) {
@@ -219,7 +245,10 @@ fn mistake(written: &PatType, from: &From) -> Option<Mistake> {
             return Some(Mistake::Lifetime(lifetime.to_token_stream()));
         }
     }
-    if has_associated_type(&written.ty) || is_unsized(&written.ty) {
+    if let Some(ty) = unsized_part(&mut written.ty.clone()) {
+        return Some(Mistake::Unsized(Box::new(ty.clone())));
+    }
+    if has_associated_type(&written.ty) {
         return Some(Mistake::Elsewhere);
     }
     match (from, &*written.pat) {

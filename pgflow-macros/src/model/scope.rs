@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use super::{Edge, Link, MapOver, Step};
 use crate::{
     names,
-    parse::{FlowImpl, Item, Mention},
+    parse::{FlowImpl, Item, Mention, UnreadableKind},
 };
 
 /// All that can be named in one flow, apart from its steps.
@@ -16,6 +16,8 @@ pub(super) struct Surroundings {
     pub(super) constants: Vec<String>,
     /// Steps that can't be read.
     pub(super) unreadable: Vec<String>,
+    /// Whether the name of one of those is missing: it may be any that is unknown.
+    pub(super) has_unnamed: bool,
     /// What a path to a step may begin with: the flow, or the enum of its steps.
     pub(super) qualifiers: Vec<String>,
 }
@@ -26,6 +28,16 @@ impl Surroundings {
             names.iter().map(|name| name.unraw().to_string()).collect()
         };
         let items = source.items.iter();
+        let has_unnamed = (items.clone()).any(|item| {
+            matches!(
+                item,
+                Item::Unreadable {
+                    name: None,
+                    kind: UnreadableKind::BadSyntax,
+                    ..
+                }
+            )
+        });
         let unreadable = items.clone().filter_map(|item| match item {
             Item::Unreadable { name, .. } => name.as_ref(),
             Item::Step(_) | Item::Other(_) => None,
@@ -34,6 +46,7 @@ impl Surroundings {
             functions: named(items.clone().filter_map(Item::plain_function).collect()),
             constants: named(items.clone().filter_map(Item::constant).collect()),
             unreadable: named(unreadable.collect()),
+            has_unnamed,
             qualifiers: vec![
                 "Self".to_owned(),
                 "Step".to_owned(),
@@ -56,7 +69,9 @@ impl Surroundings {
             }
             let names = step.args.depends_on.iter().flatten();
             let edges = names.map(|mention| self.edge(mention, step, steps));
-            return (edges.collect(), None);
+            let mut edges = edges.collect::<Vec<Edge>>();
+            give_untaken(&mut edges, step, steps);
+            return (edges, None);
         };
         let edge = self.edge(source, step, steps);
         let at = source.name.span();
@@ -73,6 +88,7 @@ impl Surroundings {
                 at: mention.name.clone(),
                 written: (!mention.is_settled).then(|| mention.written.clone()),
                 link: self.elsewhere(mention, step, steps),
+                taken: None,
             };
         };
         let mut at = steps[index].ident.clone();
@@ -92,7 +108,12 @@ impl Surroundings {
         } else {
             Link::Step(index)
         };
-        Edge { at, written, link }
+        Edge {
+            at,
+            written,
+            link,
+            taken: None,
+        }
     }
 
     /// The step that is named by its function, its slug or its variant.
@@ -146,8 +167,37 @@ impl Surroundings {
             .map(|other| other.name.as_str())
             .filter(|other| *other != step.name && !is_listed(other));
         let similar = names::nearest(&name, others).filter(|_| !is_word);
+        if similar.is_none() && self.has_unnamed && !is_word {
+            return Link::Unreadable;
+        }
         Link::Unknown {
             similar: similar.and_then(|name| steps.iter().position(|step| step.name == name)),
+        }
+    }
+}
+
+/// Gives names that lead to no step of use what parameters take and no name lists: a wrong name is
+/// one mistake, and its parameter none.
+fn give_untaken(edges: &mut [Edge], step: &Step<'_>, steps: &[Step<'_>]) {
+    let takes = |index: usize| {
+        let mut names = step.source.taken_names();
+        names.any(|name| name == steps[index].name)
+    };
+    let listed: Vec<usize> = edges.iter().filter_map(Edge::meant).collect();
+    let is_untaken = |index: &usize| steps[*index].name != step.name && !listed.contains(index);
+    let mut untaken = (step.source.taken_names())
+        .filter_map(|name| steps.iter().position(|other| other.name == name))
+        .filter(is_untaken);
+    for position in 0..edges.len() {
+        let link = edges[position].link;
+        let is_of_use = match link {
+            Link::Step(_) => !edges[..position].iter().any(|edge| edge.link == link),
+            Link::Unknown { similar } => similar.is_some_and(takes),
+            Link::Unreadable => true,
+            Link::Itself(_) | Link::NotAStep | Link::Constant | Link::Outside => false,
+        };
+        if !is_of_use {
+            edges[position].taken = untaken.next();
         }
     }
 }

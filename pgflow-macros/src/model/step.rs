@@ -81,7 +81,7 @@ impl<'s> Step<'s> {
                     types::impl_trait(&param.ty).is_some()
                         || types::is_borrowed_object(&param.ty)
                         || types::has_associated_type(&param.ty)
-                        || types::is_unsized(&param.ty)
+                        || types::unsized_part(&mut param.ty.clone()).is_some()
                 }
             })
     }

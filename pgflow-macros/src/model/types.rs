@@ -75,6 +75,42 @@ pub(crate) fn is_unsized(ty: &Type) -> bool {
     }
 }
 
+/// What stands without a size where only types of a known size can: the type itself, or what an
+/// `Option` or a `Vec` holds.
+pub(crate) fn unsized_part(ty: &mut Type) -> Option<&mut Type> {
+    if is_unsized(ty) {
+        return Some(ty);
+    }
+    match ty {
+        Type::Group(group) => unsized_part(&mut group.elem),
+        Type::Paren(paren) => unsized_part(&mut paren.elem),
+        Type::Reference(reference) if !is_unsized(&reference.elem) => {
+            unsized_part(&mut reference.elem)
+        }
+        Type::Path(path) => {
+            let last = path.path.segments.last_mut()?;
+            let PathArguments::AngleBracketed(arguments) = &mut last.arguments else {
+                return None;
+            };
+            match arguments.args.first_mut()? {
+                GenericArgument::Type(ty) if last.ident == "Option" || last.ident == "Vec" => {
+                    unsized_part(ty)
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A type that holds what one without a size would.
+pub(crate) fn sized(ty: &Type) -> Type {
+    match bare(ty) {
+        Type::TraitObject(object) => parse_quote!(Box<#object>),
+        ty => owned(&parse_quote!(&#ty)),
+    }
+}
+
 /// The type of the value that a parameter of this type borrows, or that may be absent.
 pub(crate) fn owned(ty: &Type) -> Type {
     if let Some(value) = argument_of(ty, "Option") {
@@ -145,6 +181,18 @@ fn replace_self(tokens: TokenStream, self_ty: &TokenStream) -> TokenStream {
         other => TokenStream::from(other),
     };
     tokens.into_iter().map(replace).collect()
+}
+
+/// Whether a type holds a name.
+pub(crate) fn names(ty: &Type, name: &str) -> bool {
+    fn any(tokens: TokenStream, name: &str) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(ident) => ident == name,
+            TokenTree::Group(group) => any(group.stream(), name),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+        })
+    }
+    any(ty.to_token_stream(), name)
 }
 
 /// Moves every token to one place.

@@ -1,7 +1,7 @@
 //! The arguments of `#[flow(..)]`.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use syn::{LitStr, Path, Type, ext::IdentExt, parse::ParseStream};
+use syn::{LitStr, Path, Type, Visibility, ext::IdentExt, parse::ParseStream};
 
 use super::{
     arguments::{self, Keys, Syntax},
@@ -21,6 +21,7 @@ pub(crate) struct FlowArgs {
     pub(crate) step_enum: Option<Ident>,
     pub(crate) output: Option<Ident>,
     pub(crate) output_derive: Vec<Path>,
+    pub(crate) vis: Option<Visibility>,
     pub(crate) krate: Option<Path>,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) base_delay: Option<u32>,
@@ -75,6 +76,7 @@ impl FlowArgs {
             "step_enum" => self.step_enum = Some(value::type_name(key, input, "MyStep")?),
             "output" => self.output = Some(value::type_name(key, input, "MyOutput")?),
             "output_derive" => self.output_derive = list::paths(key, input, errors)?,
+            "vis" => self.vis = Some(value::visibility(key, input)?),
             "crate" => {
                 value::equals(key, input, "::my_crate::pgflow")?;
                 self.krate = Some(type_value::crate_path(key, input, errors)?);

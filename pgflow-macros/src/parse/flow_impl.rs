@@ -10,12 +10,15 @@ use super::{
     Item, StepArgs, StepFn,
     delimited::group,
     item::{self, OtherKind},
+    twice::{arguments, merged},
 };
 use crate::{errors::Errors, model::types::bare};
 
 /// An `impl`.
 pub(crate) struct FlowImpl {
     pub(crate) attrs: Vec<Attribute>,
+    /// `#[flow(..)]` once more.
+    again: Vec<Attribute>,
     pub(crate) generics: Generics,
     /// The trait that it implements, and the `for`: no flow does that.
     pub(crate) of_trait: Option<(Type, Token![for])>,
@@ -57,6 +60,17 @@ impl FlowImpl {
         }
     }
 
+    /// The arguments of the attribute, together with those of a second one, which is reported.
+    pub(crate) fn all_arguments(&self, first: TokenStream, errors: &mut Errors) -> TokenStream {
+        self.again.iter().fold(first, |first, again| {
+            errors.on(
+                again,
+                "`#[flow]` is given twice; write all arguments in one",
+            );
+            merged(first, arguments(again))
+        })
+    }
+
     /// Leaves the trait out, and with it the types that only a trait can have.
     pub(crate) fn make_inherent(&mut self) {
         if self.of_trait.take().is_some() {
@@ -96,8 +110,14 @@ impl FlowImpl {
     }
 }
 
+fn is_flow(attr: &Attribute) -> bool {
+    let last = attr.path().segments.last();
+    last.is_some_and(|segment| segment.ident == "flow")
+}
+
 fn parse_impl(input: ParseStream<'_>) -> syn::Result<FlowImpl> {
     let attrs = input.call(Attribute::parse_outer)?;
+    let (again, attrs) = attrs.into_iter().partition(is_flow);
     // rustc has said that such an `impl` is none before it asks a macro.
     input.parse::<Option<Token![default]>>()?;
     input.parse::<Option<Token![unsafe]>>()?;
@@ -122,6 +142,7 @@ fn parse_impl(input: ParseStream<'_>) -> syn::Result<FlowImpl> {
     let items = item::all.parse2(body.stream())?;
     Ok(FlowImpl {
         attrs,
+        again,
         generics,
         of_trait,
         self_ty,

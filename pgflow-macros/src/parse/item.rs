@@ -12,7 +12,7 @@ use syn::{
     token::{Brace, Bracket},
 };
 
-use super::{StepFn, delimited::group, step_attr};
+use super::{StepFn, delimited::group, misspelt, repair, step_attr};
 
 pub(crate) enum Item {
     Step(Box<StepFn>),
@@ -82,18 +82,30 @@ pub(super) fn all(input: ParseStream<'_>) -> syn::Result<Vec<Item>> {
             tokens: quote!(#(#inner)*),
         }));
     }
+    let mut doubtful = Vec::new();
     while !input.is_empty() {
-        items.push(one(input)?);
+        let ahead = input.fork();
+        match StepFn::parse(&ahead) {
+            Some(step) if step.is_misspelt => {
+                doubtful.push((items.len(), up_to(input, &ahead)?));
+                items.push(Item::Step(Box::new(step)));
+            }
+            Some(step) => {
+                input.advance_to(&ahead);
+                items.push(Item::Step(Box::new(step)));
+            }
+            None => {
+                let number = items.len();
+                items.push(one(input, number)?);
+            }
+        }
     }
+    misspelt::settle(&mut items, doubtful);
     Ok(items)
 }
 
-fn one(input: ParseStream<'_>) -> syn::Result<Item> {
-    let ahead = input.fork();
-    if let Some(step) = StepFn::parse(&ahead) {
-        input.advance_to(&ahead);
-        return Ok(Item::Step(Box::new(step)));
-    }
+/// An item that is no step, or can't be read as one.
+fn one(input: ParseStream<'_>, number: usize) -> syn::Result<Item> {
     let attrs = input
         .fork()
         .call(Attribute::parse_outer)
@@ -112,8 +124,17 @@ fn one(input: ParseStream<'_>) -> syn::Result<Item> {
         let tokens = step_attr::removed(tokens);
         return Ok(Item::Unreadable { name, kind, tokens });
     }
-    let tokens = step_attr::removed(without_empty_return(illegal(input)?));
+    let tokens = illegal(input)?;
+    if is_step && let Some(step) = repair::step(&tokens) {
+        return Ok(Item::Step(Box::new(step)));
+    }
+    let tokens = step_attr::removed(without_empty_return(tokens));
     let name = function_name(&tokens);
+    let tokens = if is_step {
+        repair::with_name(&tokens, number)
+    } else {
+        tokens
+    };
     let kind = if is_step && fn_token(&tokens).is_none() {
         UnreadableKind::NotAFunction
     } else {

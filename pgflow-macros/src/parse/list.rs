@@ -27,14 +27,6 @@ pub(super) fn step_names(
         .map(|names| names.into_iter().map(Mention::settled).collect());
     }
     let list = group(input)?;
-    if list.stream().is_empty() {
-        errors.at(
-            list.span(),
-            format!(
-                "`{key} = []` lists no step; leave `{key}` out for a step without dependencies"
-            ),
-        );
-    }
     elements(list.stream(), errors, "the names of steps", Mention::parse)
 }
 
@@ -101,6 +93,7 @@ fn elements<T>(
     what: &str,
     read: impl Fn(TokenStream) -> syn::Result<T>,
 ) -> syn::Result<Vec<T>> {
+    let mut missing: Option<syn::Error> = None;
     let names = |list: ParseStream<'_>| {
         let mut names = Vec::new();
         while !list.is_empty() {
@@ -111,7 +104,7 @@ fn elements<T>(
             let are_two = next.parse::<Ident>().is_ok() && next.peek(syn::Ident);
             if are_two {
                 names.push(read(list.parse::<Ident>()?.to_token_stream())?);
-                errors.push(list.error(format!("expected `,` between {what}")));
+                missing.get_or_insert_with(|| list.error(format!("expected `,` between {what}")));
                 continue;
             }
             names.push(read(value::up_to_comma(list)?)?);
@@ -119,7 +112,11 @@ fn elements<T>(
         }
         Ok(names)
     };
-    names.parse2(list)
+    let names = names.parse2(list);
+    if let Some(missing) = missing {
+        errors.push(missing);
+    }
+    names
 }
 
 /// `a, b` or `(a, b)`.

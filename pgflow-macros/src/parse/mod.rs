@@ -14,9 +14,11 @@ mod item_tests;
 mod json;
 mod list;
 mod mention;
+mod misspelt;
 mod pattern;
 #[cfg(test)]
 mod proposals;
+mod repair;
 mod step_args;
 mod step_attr;
 mod step_fn;
@@ -25,6 +27,7 @@ mod table;
 mod table_tests;
 #[cfg(test)]
 mod tests;
+mod twice;
 mod type_value;
 mod value;
 

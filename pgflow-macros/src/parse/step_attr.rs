@@ -1,8 +1,10 @@
 //! `#[step]` among the attributes of a function, and attributes that don't go with it.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use quote::quote;
 use syn::{Attribute, Meta, parse_quote};
 
+use super::twice::{arguments, merged};
 use crate::names::is_misspelt;
 
 /// The attributes of a step.
@@ -27,8 +29,14 @@ impl StepAttrs {
         let mut ours = ours.into_iter();
         let mut kept = others;
         let mut is_misspelt = false;
+        let mut mistakes: Vec<syn::Error> = Vec::new();
         let step = match (ours.next(), conditional.first()) {
-            (Some(step), _) => step,
+            (Some(first), _) => ours.fold(first, |first, second| {
+                mistakes.push(twice(&first, &second));
+                let path = first.path();
+                let arguments = merged(arguments(&first), arguments(&second));
+                parse_quote!(#[#path(#arguments)])
+            }),
             (None, Some(conditional)) => {
                 let step = Conditional::of(conditional).step?;
                 parse_quote!(#[#step])
@@ -38,10 +46,6 @@ impl StepAttrs {
                 kept.remove(kept.iter().position(may_be_step)?)
             }
         };
-        let mut mistakes: Vec<syn::Error> = ours.map(|attr| twice(&attr)).collect();
-        if is_misspelt {
-            mistakes.push(unknown(&step));
-        }
         let (entries, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(is_entry_point);
         mistakes.extend(entries.iter().map(entry_point));
         let mut conditions: Vec<Attribute> = conditional;
@@ -66,17 +70,10 @@ fn may_be_step(attr: &Attribute) -> bool {
     name.is_some_and(|name| is_misspelt(&name.to_string(), "step"))
 }
 
-fn twice(attr: &Attribute) -> syn::Error {
-    syn::Error::new_spanned(attr, "`#[step]` is given twice; write all arguments in one")
-}
-
-fn unknown(attr: &Attribute) -> syn::Error {
+fn twice(first: &Attribute, second: &Attribute) -> syn::Error {
     syn::Error::new_spanned(
-        attr.path(),
-        format!(
-            "there is no attribute `{}` for a function of a flow\n\nhelp: did you mean `step`?",
-            crate::model::types::show(attr.path())
-        ),
+        quote!(#first #second),
+        "`#[step]` is given twice; write all arguments in one",
     )
 }
 
@@ -151,8 +148,8 @@ fn last_name(attribute: &[TokenTree]) -> Option<&Ident> {
     .last()
 }
 
-/// The tokens without `#[step]`, and without `#[from(..)]`. One that stayed would complain that
-/// there is no `#[flow]`.
+/// The function without `#[step]`, and without the `#[from(..)]` of its parameters. One that stayed
+/// would complain that there is no `#[flow]`.
 pub(super) fn removed(tokens: TokenStream) -> TokenStream {
     remove(tokens, false)
 }
@@ -171,17 +168,28 @@ fn remove(tokens: TokenStream, everywhere: bool) -> TokenStream {
         };
         let is_attribute =
             matches!(kept.last(), Some(TokenTree::Punct(punct)) if punct.as_char() == '#');
+        let is_entered = everywhere || group.delimiter() == Delimiter::Parenthesis;
         if is_attribute && is_ours(&group) {
             kept.pop();
-        } else if everywhere {
-            let mut inner = Group::new(group.delimiter(), remove(group.stream(), true));
+        } else if is_entered && holds_ours(group.stream()) {
+            let inner = remove(group.stream(), everywhere);
+            let mut inner = Group::new(group.delimiter(), inner);
             inner.set_span(group.span());
             kept.push(inner.into());
         } else {
+            // As it was: rustc leaves out what it has said already, if it has the same places.
             kept.push(group.into());
         }
     }
     kept.into_iter().collect()
+}
+
+/// Whether there is something to remove inside of delimiters.
+fn holds_ours(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => is_ours(&group) || holds_ours(group.stream()),
+        _ => false,
+    })
 }
 
 fn is_ours(brackets: &Group) -> bool {

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
 use syn::{
-    Attribute, FnArg, Meta, Signature, Visibility,
+    Attribute, FnArg, Meta, Pat, Signature, Visibility,
     ext::IdentExt,
     parse::{ParseStream, Parser},
 };
@@ -32,6 +32,8 @@ pub(crate) struct StepFn {
     pub(crate) param_conditions: Vec<Attribute>,
     /// What is wrong with its attributes.
     pub(super) mistakes: Vec<syn::Error>,
+    /// Whether the attribute is another word, which may be meant for `step`.
+    pub(super) is_misspelt: bool,
 }
 
 /// `#[from(..)]` of a parameter.
@@ -65,7 +67,24 @@ impl StepFn {
             conditions: attrs.conditions,
             param_conditions: params.filter(|it| is_condition(it)).cloned().collect(),
             mistakes,
+            is_misspelt: attrs.is_misspelt,
             sig,
+        })
+    }
+
+    /// The names by which its parameters take values.
+    pub(crate) fn taken_names(&self) -> impl Iterator<Item = String> {
+        let inputs = self.sig.inputs.iter().zip(&self.from);
+        inputs.filter_map(|(input, from)| match (from, input) {
+            (From::Name(name), _) => Some(name.unraw().to_string()),
+            (From::Absent, FnArg::Typed(param)) => match &*param.pat {
+                Pat::Ident(pat) => {
+                    let name = pat.ident.unraw().to_string();
+                    Some(name.strip_prefix('_').unwrap_or(&name).to_owned())
+                }
+                _ => None,
+            },
+            (From::Absent | From::Malformed(_), _) => None,
         })
     }
 }

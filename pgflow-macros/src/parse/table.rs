@@ -182,8 +182,16 @@ pub(crate) const FLOW: &[Argument] = &[
         ..ARGUMENT
     },
     Argument {
+        key: "vis",
+        other_words: &["visibility"],
+        form: "a visibility for both, `pub(crate)` or `pub(self)`: a flow that a library keeps for itself",
+        default: "`pub`",
+        hover: "`vis = pub(crate)`: the visibility of the step enum and the output struct, `pub` by default.",
+        ..ARGUMENT
+    },
+    Argument {
         key: "crate",
-        form: "the path of `pgflow`, where it is re-exported",
+        form: "the path of `pgflow`, where it is re-exported or has another name in `Cargo.toml`: `crate = ::workflows`",
         default: "`::pgflow`",
         // A keyword is no name of a constant, so editors have nothing to look up.
         ..ARGUMENT

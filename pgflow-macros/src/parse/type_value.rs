@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     errors::Errors,
-    model::types::{bare, is_unsized, owned, show},
+    model::types::{bare, is_unsized, show, sized},
 };
 
 const BORROWED_INPUT: &str = "`input` can't be borrowed: it is stored as JSON when a run starts; a type that owns its data was \
@@ -56,7 +56,7 @@ fn read(
             &ty,
             format!(
                 "`{key}` needs a type of a known size; write `{key} = {}`",
-                sized(&ty)
+                show(&sized(&ty))
             ),
         );
         return Ok(None);
@@ -126,14 +126,6 @@ fn without_call(ty: &Type) -> Option<Type> {
         last.arguments = PathArguments::None;
     }
     Some(Type::Path(path))
-}
-
-/// A type that holds what this one would.
-fn sized(ty: &Type) -> String {
-    match bare(ty) {
-        Type::TraitObject(object) => format!("Box<{}>", show(object)),
-        ty => show(&owned(&syn::parse_quote!(&#ty))),
-    }
 }
 
 /// The path of `crate = ..`. One in quotes is reported, and then taken as meant.

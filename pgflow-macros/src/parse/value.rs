@@ -7,7 +7,7 @@ use pgflow_definition::{
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
-    Lit, LitInt, LitStr, Path, Token,
+    Lit, LitInt, LitStr, Path, Token, Visibility,
     parse::{ParseStream, discouraged::Speculative},
 };
 
@@ -188,6 +188,27 @@ pub(super) fn type_name(key: &Ident, input: ParseStream<'_>, example: &str) -> s
             let proposal = name.map_or_else(|_| example.to_owned(), |name| name.to_string());
             Err(wrong_form(key, &written, "a name for the type", &proposal))
         }
+    }
+}
+
+/// The visibility of a type that will be made.
+pub(super) fn visibility(key: &Ident, input: ParseStream<'_>) -> syn::Result<Visibility> {
+    const EXAMPLE: &str = "pub(crate)";
+    equals(key, input, EXAMPLE)?;
+    let written = whole(input)?;
+    match syn::parse2::<Visibility>(written.clone()) {
+        Ok(Visibility::Inherited) | Err(_) => {
+            let text = syn::parse2::<LitStr>(written.clone());
+            let meant = text.and_then(|text| text.parse::<Visibility>());
+            let proposal = match &meant {
+                Ok(Visibility::Public(_) | Visibility::Restricted(_)) => {
+                    show(&meant?).replace(' ', "")
+                }
+                Ok(Visibility::Inherited) | Err(_) => EXAMPLE.to_owned(),
+            };
+            Err(wrong_form(key, &written, "a visibility", &proposal))
+        }
+        Ok(visibility) => Ok(visibility),
     }
 }
 

@@ -34,10 +34,14 @@ pub use error::{ClientError, RunError};
 pub use events::{Follow, RunEvent, RunEvents};
 pub use run_handle::RunHandle;
 pub use snapshot::{RunSnapshot, RunStatus, SkipReason, StepSnapshot, StepStatus, TaskCounts};
-pub use start::StartFlow;
+pub use start::{StartFlow, StartOn};
 pub use wait::Wait;
 
-use crate::{flow::Flow, sql::limit::on_pool, worker::wake_flow};
+use crate::{
+    flow::{BoxFuture, Flow},
+    sql::limit::on_pool,
+    worker::wake_flow,
+};
 
 /// Starts runs of any flow and finds them again. Cheap to clone.
 #[derive(Clone)]
@@ -65,22 +69,30 @@ impl Client {
     }
 
     /// Starts a run. Idle workers of the flow are notified of it, in whatever process they run.
-    pub async fn start<F: Flow>(&self, input: &F::Input) -> Result<RunHandle<F>, ClientError> {
-        let run_id = on_pool!(&self.pool, connection => F::start(connection, input))?;
-        wake_flow(F::DEFINITION.slug);
-        Ok(self.run(run_id))
+    // Boxed for the reason that `StartFlow` gives; so are the functions below.
+    pub fn start<'c, F: Flow>(
+        &'c self,
+        input: &'c F::Input,
+    ) -> BoxFuture<'c, Result<RunHandle<F>, ClientError>> {
+        Box::pin(async move {
+            let run_id = on_pool!(&self.pool, connection => F::start(connection, input))?;
+            wake_flow(F::DEFINITION.slug);
+            Ok(self.run(run_id))
+        })
     }
 
     /// Starts a run under an id of the caller's choice. When that run exists already, nothing happens, and its handle is returned: so a call
     /// that may or may not have reached the database can be repeated.
-    pub async fn start_with_id<F: Flow>(
-        &self,
+    pub fn start_with_id<'c, F: Flow>(
+        &'c self,
         run_id: Uuid,
-        input: &F::Input,
-    ) -> Result<RunHandle<F>, ClientError> {
-        on_pool!(&self.pool, connection => F::start_with_id(connection, run_id, input))?;
-        wake_flow(F::DEFINITION.slug);
-        Ok(self.run(run_id))
+        input: &'c F::Input,
+    ) -> BoxFuture<'c, Result<RunHandle<F>, ClientError>> {
+        Box::pin(async move {
+            on_pool!(&self.pool, connection => F::start_with_id(connection, run_id, input))?;
+            wake_flow(F::DEFINITION.slug);
+            Ok(self.run(run_id))
+        })
     }
 
     /// Starts a run for each input, in one call, which costs far less than a call for each; returns their handles in the order of the inputs. Without
@@ -111,15 +123,17 @@ impl Client {
     ///
     /// As for [`start`](Self::start). [`ClientError::UnstorableInput`] and [`ClientError::BadInput`] say which input is meant. Should the connection
     /// break during the call, the runs may exist or not: where that matters, use [`start_many_with_ids`](Self::start_many_with_ids).
-    pub async fn start_many<F: Flow>(
-        &self,
-        inputs: &[F::Input],
-    ) -> Result<Vec<RunHandle<F>>, ClientError> {
-        if inputs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let run_ids = on_pool!(&self.pool, connection => F::start_many(connection, inputs))?;
-        Ok(self.started(run_ids))
+    pub fn start_many<'c, F: Flow>(
+        &'c self,
+        inputs: &'c [F::Input],
+    ) -> BoxFuture<'c, Result<Vec<RunHandle<F>>, ClientError>> {
+        Box::pin(async move {
+            if inputs.is_empty() {
+                return Ok(Vec::new());
+            }
+            let run_ids = on_pool!(&self.pool, connection => F::start_many(connection, inputs))?;
+            Ok(self.started(run_ids))
+        })
     }
 
     /// As [`start_many`](Self::start_many), under ids of the caller's choice. Those that are ids of runs already change nothing, whatever their
@@ -128,15 +142,18 @@ impl Client {
     /// # Errors
     ///
     /// As for [`start_many`](Self::start_many), and [`ClientError::Refused`] when one of the ids is that of another flow's run. No run is started then.
-    pub async fn start_many_with_ids<F: Flow>(
-        &self,
-        runs: &[(Uuid, F::Input)],
-    ) -> Result<Vec<RunHandle<F>>, ClientError> {
-        if runs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let run_ids = on_pool!(&self.pool, connection => F::start_many_with_ids(connection, runs))?;
-        Ok(self.started(run_ids))
+    pub fn start_many_with_ids<'c, F: Flow>(
+        &'c self,
+        runs: &'c [(Uuid, F::Input)],
+    ) -> BoxFuture<'c, Result<Vec<RunHandle<F>>, ClientError>> {
+        Box::pin(async move {
+            if runs.is_empty() {
+                return Ok(Vec::new());
+            }
+            let run_ids =
+                on_pool!(&self.pool, connection => F::start_many_with_ids(connection, runs))?;
+            Ok(self.started(run_ids))
+        })
     }
 
     fn started<F: Flow>(&self, run_ids: Vec<Uuid>) -> Vec<RunHandle<F>> {

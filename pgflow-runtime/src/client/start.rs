@@ -1,13 +1,11 @@
 //! Starts runs on any connection, also inside a transaction.
 
-use std::future::Future;
-
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::ClientError;
 use crate::{
-    flow::{Flow, encode},
+    flow::{BoxFuture, Flow, encode},
     sql::run::{start_flow, start_flows},
 };
 
@@ -33,24 +31,25 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+// An opaque future would have the bounds of its function, and each that fails be an error at the call, at its `.await` and at the argument.
 pub trait StartFlow: Flow {
     /// Starts a run and returns its id.
-    fn start<'c, E: PgExecutor<'c> + 'c>(
+    fn start<'c, E: StartOn<'c> + 'c>(
         executor: E,
-        input: &Self::Input,
-    ) -> impl Future<Output = Result<Uuid, ClientError>> + Send {
-        start::<Self>(executor, None, input)
+        input: &'c Self::Input,
+    ) -> BoxFuture<'c, Result<Uuid, ClientError>> {
+        Box::pin(start::<Self>(executor, None, input))
     }
 
     /// Starts a run under an id of the caller's choice; does nothing when that run exists already with the same input.
     ///
     /// With another input it is refused ([`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument)).
-    fn start_with_id<'c, E: PgExecutor<'c> + 'c>(
+    fn start_with_id<'c, E: StartOn<'c> + 'c>(
         executor: E,
         run_id: Uuid,
-        input: &Self::Input,
-    ) -> impl Future<Output = Result<Uuid, ClientError>> + Send {
-        start::<Self>(executor, Some(run_id), input)
+        input: &'c Self::Input,
+    ) -> BoxFuture<'c, Result<Uuid, ClientError>> {
+        Box::pin(start::<Self>(executor, Some(run_id), input))
     }
 
     /// Starts a run for each input and returns their ids, in the order of the inputs. See [`Client::start_many`](super::Client::start_many) for what
@@ -70,26 +69,37 @@ pub trait StartFlow: Flow {
     /// # Ok(())
     /// # }
     /// ```
-    fn start_many<'c, E: PgExecutor<'c> + 'c>(
+    fn start_many<'c, E: StartOn<'c> + 'c>(
         executor: E,
-        inputs: &[Self::Input],
-    ) -> impl Future<Output = Result<Vec<Uuid>, ClientError>> + Send {
-        start_many::<Self>(executor, None, inputs)
+        inputs: &'c [Self::Input],
+    ) -> BoxFuture<'c, Result<Vec<Uuid>, ClientError>> {
+        Box::pin(start_many::<Self>(executor, None, inputs))
     }
 
     /// As [`start_many`](Self::start_many), under ids of the caller's choice; does nothing for those of runs that exist already
     /// with the same input.
-    fn start_many_with_ids<'c, E: PgExecutor<'c> + 'c>(
+    fn start_many_with_ids<'c, E: StartOn<'c> + 'c>(
         executor: E,
-        runs: &[(Uuid, Self::Input)],
-    ) -> impl Future<Output = Result<Vec<Uuid>, ClientError>> + Send {
+        runs: &'c [(Uuid, Self::Input)],
+    ) -> BoxFuture<'c, Result<Vec<Uuid>, ClientError>> {
         let run_ids = runs.iter().map(|(run_id, _)| *run_id).collect();
         let inputs = runs.iter().map(|(_, input)| input);
-        start_many::<Self>(executor, Some(run_ids), inputs)
+        Box::pin(start_many::<Self>(executor, Some(run_ids), inputs))
     }
 }
 
 impl<F: Flow> StartFlow for F {}
+
+/// What a run can be started on: every executor of Postgres.
+#[diagnostic::on_unimplemented(
+    message = "a run can't be started on `{Self}`",
+    label = "expected a `&PgPool`, a `&mut PgConnection`, or `&mut *transaction`",
+    note = "a pool or a connection is borrowed, as in `start(&pool, ..)`; a transaction is borrowed again, as in `start(&mut *transaction, ..)`"
+)]
+pub trait StartOn<'c>: PgExecutor<'c> {}
+
+#[diagnostic::do_not_recommend]
+impl<'c, E: PgExecutor<'c>> StartOn<'c> for E {}
 
 async fn start<F: Flow>(
     executor: impl PgExecutor<'_>,

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::{
-    EncodeError, StepError,
+    EncodeError, HandlerFuture, StepError,
     encode::{AsJson, to_json},
     stored::Codec,
 };
@@ -47,6 +47,19 @@ impl<T, E> StepReturn<T, E> for Result<T, E> {
     }
 }
 
+/// The return types that name their output, which an alias without arguments does not: none.
+#[diagnostic::on_unimplemented(
+    message = "a step must return a `Result` that names its output; this one is an alias of `{Self}`",
+    label = "the output is not written here",
+    note = "write the output type here, as in `Result<Output, Error>`"
+)]
+pub trait NamesItsOutput {}
+
+/// Stands for the body of a handler whose output is not named; such a program does not compile.
+pub fn alias<R: NamesItsOutput>() -> HandlerFuture<'static> {
+    poison()
+}
+
 /// Encodes an output; one that can't be stored would fail again, so it fails for good.
 pub fn finish<T, E, R>(returned: R, codec: &Codec<T>) -> Result<Box<RawValue>, StepError>
 where
@@ -79,17 +92,6 @@ fn unstorable(error: &EncodeError) -> StepError {
 /// Stands for a value whose mistake is reported; such a program does not compile.
 pub fn poison<T>() -> T {
     unreachable!("a value that was reported as an error")
-}
-
-/// Fails while a constant is computed: the steps of a flow wait for each other.
-///
-/// # Panics
-///
-/// Always: evaluated by the compiler, that is the error.
-// Tracks its caller, so that rustc shows the user's names and not this function.
-#[track_caller]
-pub const fn never_starts(message: &str) {
-    panic!("{}", message);
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ pub const CONTEXT: &str = "StepContext";
 /// Names of parameters that are no steps.
 pub const WORDS: [&str; 4] = ["input", "item", "ctx", "state"];
 
-pub const FLOW_KEYS: [&str; 11] = [
+pub const FLOW_KEYS: [&str; 12] = [
     "input",
     "state",
     "slug",
@@ -16,6 +16,7 @@ pub const FLOW_KEYS: [&str; 11] = [
     "step_enum",
     "output",
     "output_derive",
+    "vis",
     "crate",
     "max_attempts",
     "base_delay",

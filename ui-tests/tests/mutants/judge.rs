@@ -119,7 +119,8 @@ impl Names {
         let quoted = message.split('`').skip(1).step_by(2);
         quoted
             .flat_map(identifiers)
-            .filter(|word| !of_text.contains(word))
+            // Underscores alone are spoken of.
+            .filter(|word| !of_text.contains(word) && word.chars().any(|it| it != '_'))
             .find(|word| {
                 let is_snake = word.contains('_') && !word.starts_with(char::is_uppercase);
                 word.contains("__")
@@ -195,7 +196,6 @@ pub fn judge(
 fn is_panic(error: &Diagnostic) -> bool {
     matches!(error.level, DiagnosticLevel::Ice)
         || error.message.contains("a bug in `#[flow]`")
-        // Not `evaluation panicked: ..`, by which the runtime says what is wrong.
         || error.message.contains("macro panicked")
         || error.message.contains("attribute panicked")
 }
@@ -236,5 +236,16 @@ pub fn rendered(error: &Diagnostic) -> &str {
 pub fn internal_name(names: &Names, error: &Diagnostic, text: &str) -> Option<String> {
     // The macro's own messages have no code, and names for examples.
     let is_of_rustc = error.code.is_some();
-    texts(error).find_map(|message| names.internal_in(message, text, is_of_rustc))
+    texts(error)
+        .filter(|message| !(is_of_rustc && names_the_bound(message)))
+        .find_map(|message| names.internal_in(message, text, is_of_rustc))
+}
+
+/// Whether rustc names the trait and the function whose bound has failed. It does so below each such
+/// error, whatever the sentence of the trait says, and no attribute turns that off.
+fn names_the_bound(message: &str) -> bool {
+    let is_of_trait = message.starts_with("the trait `") && message.contains("is not implemented");
+    is_of_trait
+        || message.starts_with("required by a bound in `")
+        || message.starts_with("required by this bound in `")
 }

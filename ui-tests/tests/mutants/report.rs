@@ -74,7 +74,8 @@ pub fn table(judged: &[Judged<'_>]) -> String {
     for fault in Fault::ALL {
         table += &format!(" {:>8}", sum.get(&fault).copied().unwrap_or(0));
     }
-    table.push('\n');
+    let any = judged.iter().filter(|it| !it.faults.is_empty()).count();
+    table += &format!("\n{any} of {} have a shortcoming\n", judged.len());
     table
 }
 

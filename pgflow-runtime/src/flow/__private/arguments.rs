@@ -185,6 +185,11 @@ impl Flow {
         self
     }
 
+    /// `vis = pub(crate)`: the visibility of the step enum and the output struct, `pub` by default.
+    pub const fn vis(self) -> Self {
+        self
+    }
+
     /// `max_attempts = 3`: how often a task is tried, the first attempt included; at least 1, 3 by default; steps can set their own.
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
         self.0.options.max_attempts = Some(attempts);

@@ -17,7 +17,7 @@ pub use serde_json::value::RawValue;
 pub use super::{
     BoxFuture, DecodeError, Flow, Handler, HandlerFuture, OneQueue, Outputs, QueuePerStep,
     StepError, StepId, Task,
-    finish::{StepFailure, StepReturn, finish, never_starts, poison},
+    finish::{NamesItsOutput, StepFailure, StepReturn, alias, finish, poison},
     map_source::{MapInput, MapSource},
     outputs::{Hidden, Shown},
     run::{AllStored, CheckedElsewhere, Run, Unshared, Unstored},

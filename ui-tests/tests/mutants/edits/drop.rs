@@ -299,7 +299,8 @@ fn marks(source: &Source, step: &Step) -> Vec<Mutation> {
     let name = step.name.text.as_str();
     let mut edits = vec![
         Mutation::fails("drop: `async`", vec![Edit::remove(&step.async_token)]).hinting("async"),
-        Mutation::fails("drop: `fn`", vec![Edit::remove(&step.fn_token)]).naming([name]),
+        // rustc finds no item behind the attribute, and says so there.
+        Mutation::fails("drop: `fn`", vec![Edit::remove(&step.fn_token)]).naming([name, "step"]),
         Mutation::fails("drop: a name", vec![Edit::remove(&step.name.at)]),
     ];
     // rustc has another error for patterns, of which `mut` is one.
