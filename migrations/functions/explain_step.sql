@@ -14,7 +14,7 @@
 --                                  process of a worker runs nothing else
 --   no_worker                      nobody serves its queue: no live worker, or `disabled_reason`
 --   waiting_for_worker             a live worker will take it
--- `alone` of a running task says that nothing else runs in its worker's process meanwhile.
+-- `alone` of a running task says that nothing else runs in its worker's process meanwhile, `build` which build of the application runs it.
 -- `tasks` counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat is newer than 6 seconds.
 -- Raises PF002 (unknown run), PF003 (unknown step).
 -- Locks: none; waits for whoever drops the queue. Callers: anyone.
@@ -96,12 +96,13 @@ begin
             jsonb_build_object('task_index', x.task_index, 'attempt', x.attempts_count, 'worker_id', x.last_worker_id,
                 'started_at', x.started_at, 'overdue_at', x.overdue_at)
                 || case when x.runs_alone then '{"alone": true}'::jsonb else '{}' end
+                || case when x.build is null then '{}' else jsonb_build_object('build', x.build) end
             order by x.started_at, x.task_index
         ) filter (where x.n <= 10)
     into v_overdue, v_lost, v_stopped, v_overdue_at, v_running
     from (
         select
-            t.task_index, t.attempts_count, t.last_worker_id, t.started_at, t.runs_alone,
+            t.task_index, t.attempts_count, t.last_worker_id, t.started_at, t.runs_alone, w.build,
             -- As in recover_tasks.
             case
                 when w.worker_id is null or w.stopped_at is not null then t.started_at

@@ -239,6 +239,9 @@ pub struct RunningAttempt {
     pub attempt: i32,
     /// The worker that claimed it; none after rows were changed by hand.
     pub worker_id: Option<Uuid>,
+    /// The build of the application that the worker runs; none where that is not known.
+    #[serde(default)]
+    pub build: Option<String>,
     /// When it started.
     pub started_at: DateTime<Utc>,
     /// When recovery takes it for lost.

@@ -2,6 +2,7 @@
 
 mod backends;
 mod branches;
+mod builds;
 mod cancellation;
 pub(crate) mod capture;
 mod connections;

@@ -66,6 +66,10 @@ impl Handlers for Play {
         &DEFINITION
     }
 
+    fn build(&self) -> Option<&'static str> {
+        None
+    }
+
     fn input_fields(&self) -> Option<&'static [&'static str]> {
         None
     }

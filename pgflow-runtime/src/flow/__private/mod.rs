@@ -5,6 +5,7 @@ pub mod arguments;
 pub use std::{
     fmt::{Debug, Display, Formatter, Result as FmtResult},
     iter::IntoIterator,
+    option::Option,
     primitive::{str, usize},
     result::Result,
     vec::Vec,
