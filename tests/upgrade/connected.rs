@@ -15,7 +15,7 @@ use crate::support::{TestDb, eventually};
 /// The functions of the releases of levels 7 to 9, as they left them.
 const FUNCTIONS_AT_LEVEL_7: &str = include_str!("../fixtures/functions_at_level_7.sql");
 const FUNCTIONS_AT_LEVEL_8: &str = include_str!("../fixtures/functions_at_level_8.sql");
-const FUNCTIONS_AT_LEVEL_9: &str = include_str!("../fixtures/functions_at_level_9.sql");
+pub(super) const FUNCTIONS_AT_LEVEL_9: &str = include_str!("../fixtures/functions_at_level_9.sql");
 
 const FLOW: &str = "
     select pgflow.create_flow('f', max_attempts => 5, base_delay => 0);
@@ -24,7 +24,7 @@ const FLOW: &str = "
     select pgflow.track_worker_function('w')";
 
 /// The release of a level, in use.
-async fn at_level(level: i32, functions: &'static str) -> TestDb {
+pub(super) async fn at_level(level: i32, functions: &'static str) -> TestDb {
     let db = TestDb::blank().await;
     let migrator = Migrator::new().up_to(level);
     migrator.run(&db.pool).await.unwrap();

@@ -6,6 +6,7 @@ mod builds;
 mod cancellation;
 pub(crate) mod capture;
 mod connections;
+mod elements;
 mod failures;
 mod fatal;
 mod functions;

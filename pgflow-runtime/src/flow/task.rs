@@ -158,7 +158,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use pgflow_definition::{Condition, SkipMode, StepOptions};
+    use pgflow_definition::{Condition, ElementFailure, SkipMode, StepOptions};
 
     use super::*;
     use crate::flow::{slot::FromSlot, tests::context};
@@ -172,6 +172,7 @@ mod tests {
             condition: Condition::default(),
             when_unmet: SkipMode::Skip,
             when_exhausted: SkipMode::Fail,
+            on_element_failure: ElementFailure::Fail,
             needs_flow_input: true,
         }
     }
