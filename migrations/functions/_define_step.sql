@@ -16,7 +16,8 @@ create or replace function pgflow._define_step(
     when_exhausted text,
     queue_name text,
     max_delay int default null,
-    give_up_after int default null
+    give_up_after int default null,
+    on_element_failure text default 'fail'
 ) returns setof pgflow.steps
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -31,6 +32,7 @@ declare
     v_forbidden jsonb := _define_step.forbidden_input_pattern;
     v_unmet text := coalesce(_define_step.when_unmet, 'skip');
     v_exhausted text := coalesce(_define_step.when_exhausted, 'fail');
+    v_on_element text := coalesce(_define_step.on_element_failure, 'fail');
     v_stored pgflow.steps;
     v_found text;
 begin
@@ -43,6 +45,16 @@ begin
         raise exception 'step "%": when_unmet is "%" and when_exhausted is "%"; each must be "fail", "skip" or "skip-cascade"', v_slug, v_unmet, v_exhausted using
             errcode = 'PF004',
             hint = 'Leave them out for "skip" and "fail".';
+    end if;
+    if v_on_element not in ('fail', 'null') then
+        raise exception 'step "%": on_element_failure is "%"; it must be "fail" or "null"', v_slug, v_on_element using
+            errcode = 'PF004',
+            hint = 'Leave it out for "fail".';
+    end if;
+    if v_on_element = 'null' and v_type <> 'map' then
+        raise exception 'step "%": on_element_failure is "null", but the step is no map and has no elements', v_slug using
+            errcode = 'PF004',
+            hint = 'Leave it out: when_exhausted says what follows when the step''s one task fails.';
     end if;
     if jsonb_typeof(v_required) <> 'object' or jsonb_typeof(v_forbidden) <> 'object' then
         raise exception 'step "%": a condition is a JSON object', v_slug using errcode = 'PF004', hint = 'For example {"plan": "premium"}.';
@@ -90,6 +102,7 @@ begin
             or v_stored.forbidden_input_pattern is distinct from v_forbidden
             or v_stored.when_unmet <> v_unmet
             or v_stored.when_exhausted <> v_exhausted
+            or v_stored.on_element_failure <> v_on_element
             or (select array_agg(d order by d) from unnest(v_deps) d)
                 is distinct from (select array_agg(d.dep_slug order by d.dep_slug) from pgflow.deps d where d.flow_slug = v_flow and d.step_slug = v_slug)
         then
@@ -104,12 +117,12 @@ begin
     insert into pgflow.steps (
         flow_slug, step_slug, step_type, step_index, deps_count, queue_name,
         opt_max_attempts, opt_base_delay, opt_timeout, opt_start_delay, opt_max_delay, opt_give_up_after,
-        required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted
+        required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted, on_element_failure
     )
     values (
         v_flow, v_slug, v_type, (select count(*) from pgflow.steps s where s.flow_slug = v_flow), cardinality(v_deps), _define_step.queue_name,
         max_attempts, base_delay, timeout, start_delay, max_delay, give_up_after,
-        v_required, v_forbidden, v_unmet, v_exhausted
+        v_required, v_forbidden, v_unmet, v_exhausted, v_on_element
     )
     returning * into v_stored;
     insert into pgflow.deps (flow_slug, dep_slug, step_slug) select v_flow, d, v_slug from unnest(v_deps) d;

@@ -22,7 +22,11 @@ begin
                     else jsonb_build_object('defined', true, 'value', s.required_input_pattern) end,
                 'forbiddenInputPattern', case when s.forbidden_input_pattern is null then '{"defined": false}'
                     else jsonb_build_object('defined', true, 'value', s.forbidden_input_pattern) end
-            ) order by s.step_index
+            ) || case
+                -- As workers send it, those of older releases too.
+                when s.on_element_failure = 'fail' then '{}'
+                else jsonb_build_object('onElementFailure', s.on_element_failure)
+            end order by s.step_index
         )
         from pgflow.steps s
         where s.flow_slug = _flow_shape.flow_slug

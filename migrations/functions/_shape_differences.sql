@@ -1,6 +1,7 @@
 -- One line per structural difference between the shape that a worker sends and the stored one, in the words of the attributes `#[flow]` and `#[step]`;
 -- options are no part of it.
--- Steps are compared by position, their dependencies as sets. A part that is missing on one side differs from one that is there.
+-- Steps are compared by position, their dependencies as sets. A part that is missing on one side differs from one that is
+-- there; only onElementFailure has a default.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._shape_differences(sent jsonb, stored jsonb) returns text[]
 language plpgsql stable
@@ -45,6 +46,12 @@ begin
                     order by x.side
                 );
                 v_lines := v_lines || format('step "%s": %s in the code, %s in the database', v_sent ->> 'slug', v_sides[1], v_sides[2]);
+            end if;
+            -- Left out, it is the default.
+            v_sides := array[coalesce(v_sent ->> 'onElementFailure', 'fail'), coalesce(v_stored ->> 'onElementFailure', 'fail')];
+            if v_sides[1] <> v_sides[2] then
+                v_lines := v_lines
+                    || format('step "%s", on_element_failure: "%s" in the code, "%s" in the database', v_sent ->> 'slug', v_sides[1], v_sides[2]);
             end if;
             for v_part, v_word in
                 select w.part, w.word

@@ -17,7 +17,8 @@ create or replace function pgflow.add_step(
     when_unmet text default 'skip',
     when_exhausted text default 'fail',
     max_delay int default null,
-    give_up_after int default null
+    give_up_after int default null,
+    on_element_failure text default 'fail'
 ) returns setof pgflow.step_record
 language plpgsql
 security definer
@@ -62,7 +63,8 @@ begin
     from pgflow._define_step(
         v_flow.flow_slug, add_step.step_slug, add_step.deps_slugs, add_step.max_attempts, add_step.base_delay, add_step.timeout,
         add_step.start_delay, add_step.step_type, add_step.required_input_pattern, add_step.forbidden_input_pattern,
-        add_step.when_unmet, add_step.when_exhausted, lower(v_flow.flow_slug collate "C"), add_step.max_delay, add_step.give_up_after
+        add_step.when_unmet, add_step.when_exhausted, lower(v_flow.flow_slug collate "C"), add_step.max_delay, add_step.give_up_after,
+        add_step.on_element_failure
     ) s;
 end
 $$;

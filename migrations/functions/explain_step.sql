@@ -14,7 +14,8 @@
 --                                  process of a worker runs nothing else
 --   no_worker                      nobody serves its queue: no live worker, or `disabled_reason`
 --   waiting_for_worker             a live worker will take it
--- `alone` of a running task says that nothing else runs in its worker's process meanwhile.
+-- `alone` of a running task says that nothing else runs in its worker's process meanwhile, `build` which build of the application runs it.
+-- Of a map with on_element_failure null, `message` also says how many elements have failed without it.
 -- `tasks` counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat is newer than 6 seconds.
 -- Raises PF002 (unknown run), PF003 (unknown step).
 -- Locks: none; waits for whoever drops the queue. Callers: anyone.
@@ -49,6 +50,7 @@ declare
     v_live int;
     v_disabled text;
     v_how text;
+    v_elements text;
     v_culprit text;
     v_reason text;
     v_message text;
@@ -96,12 +98,13 @@ begin
             jsonb_build_object('task_index', x.task_index, 'attempt', x.attempts_count, 'worker_id', x.last_worker_id,
                 'started_at', x.started_at, 'overdue_at', x.overdue_at)
                 || case when x.runs_alone then '{"alone": true}'::jsonb else '{}' end
+                || case when x.build is null then '{}' else jsonb_build_object('build', x.build) end
             order by x.started_at, x.task_index
         ) filter (where x.n <= 10)
     into v_overdue, v_lost, v_stopped, v_overdue_at, v_running
     from (
         select
-            t.task_index, t.attempts_count, t.last_worker_id, t.started_at, t.runs_alone,
+            t.task_index, t.attempts_count, t.last_worker_id, t.started_at, t.runs_alone, w.build,
             -- As in recover_tasks.
             case
                 when w.worker_id is null or w.stopped_at is not null then t.started_at
@@ -131,7 +134,16 @@ begin
     order by w.started_at desc
     limit 1;
 
-    if v_step.status = 'failed' or v_step.skip_reason = 'handler_failed' then
+    if v_step.failed_tasks > 0 then
+        v_elements := case
+            when v_step.initial_tasks = 1 then 'its only element failed'
+            when v_step.failed_tasks = v_step.initial_tasks then format('all of its %s elements failed', v_step.initial_tasks)
+            else format('%s of its %s elements failed', v_step.failed_tasks, v_step.initial_tasks)
+        end;
+    end if;
+    if v_step.failed_tasks > 0 and v_step.failed_tasks = v_step.initial_tasks then
+        v_how := v_elements;
+    elsif v_step.failed_tasks = 0 and (v_step.status = 'failed' or v_step.skip_reason = 'handler_failed') then
         -- One, since the first to fail for good ends the step. None when a condition failed it.
         select format(
             case
@@ -173,7 +185,8 @@ begin
         end);
     elsif v_step.status = 'failed' then
         v_reason := 'failed';
-        v_message := format('It failed at %s, and its run with it: %s.', v_step.failed_at, coalesce(v_how, 'its condition was not met'));
+        v_message := format('It failed at %s, and its run with it: %s.', v_step.failed_at,
+            coalesce(v_how, case when v_step.started_at is null then 'its condition was not met' else 'what it returned is too large' end));
     elsif v_run.status <> 'started' then
         v_reason := 'run_ended';
         v_message := case
@@ -264,6 +277,10 @@ begin
             v_message := format('It waits in queue "%s", which %s.', v_queue,
                 case v_live when 1 then 'a live worker serves' else v_live || ' live workers serve' end);
         end if;
+    end if;
+
+    if v_elements is not null and v_how is null then
+        v_message := format('%s %s%s: null.', v_message, upper(left(v_elements, 1)), substr(v_elements, 2));
     end if;
 
     return jsonb_build_object(

@@ -1,8 +1,9 @@
--- Registers a running worker: what it serves, and which steps' handlers also take the flow's input. From here on it may claim.
+-- Registers a running worker: what it serves, which steps' handlers also take the flow's input, and which build of
+-- the application it runs, if it says so. From here on it may claim.
 -- A worker that can share a flow's input between tasks sets pgflow_worker.flow_input_once to 'on' for its transaction before it calls; others get the input
 -- with each task, see _start_claimed.
 -- Raises PF001 (a flow or function that is unknown, a flow that is being deleted), PF007 (the function is disabled, or the id is taken),
--- PF009 (no id, or a queue that is not a route of the flow).
+-- PF009 (no id, a queue that is not a route of the flow, or a build of more than 128 characters, none, or control characters).
 -- Locks: the flow (shared) and its row, so that a worker registers either before or after the flow is deleted or recompiled; the function's
 -- row, so that it does either before or after the function is disabled. Callers: workers at startup.
 create or replace function pgflow.register_worker(
@@ -11,7 +12,8 @@ create or replace function pgflow.register_worker(
     flow_slug text,
     step_slug text,
     queue_name text,
-    flow_input_steps text[]
+    flow_input_steps text[],
+    build text default null
 ) returns void
 language plpgsql
 security definer
@@ -25,6 +27,11 @@ declare
 begin
     if register_worker.worker_id is null then
         raise exception 'a worker needs an id, it was given null' using errcode = 'PF009', hint = 'Pass a new uuid at each start.';
+    end if;
+    if length(register_worker.build) not between 1 and 128 or register_worker.build ~ '[[:cntrl:]]' then
+        raise exception 'the build of a worker has % characters, or a control character among them', length(register_worker.build) using
+            errcode = 'PF009',
+            hint = 'Pass 1 to 128 printable characters, such as a version, or leave it out.';
     end if;
     perform pgflow._lock_flow(register_worker.flow_slug, alone => false);
     select f.queue_mode into v_mode from pgflow.flows f where f.flow_slug = register_worker.flow_slug for key share;
@@ -59,11 +66,12 @@ begin
             errcode = 'PF009',
             hint = 'The routes are in pgflow.steps; only a worker of a flow with step queues names a step.';
     end if;
-    insert into pgflow.workers (worker_id, function_name, flow_slug, step_slug, queue_name, flow_input_steps, flow_input_once)
+    insert into pgflow.workers (worker_id, function_name, flow_slug, step_slug, queue_name, flow_input_steps, flow_input_once, build)
     values (
         register_worker.worker_id, register_worker.function_name, register_worker.flow_slug, register_worker.step_slug,
         register_worker.queue_name, coalesce(register_worker.flow_input_steps, '{}'),
-        coalesce(current_setting('pgflow_worker.flow_input_once', true) = 'on', false)
+        coalesce(current_setting('pgflow_worker.flow_input_once', true) = 'on', false),
+        register_worker.build
     )
     on conflict (worker_id) do nothing;
     if not found then

@@ -35,6 +35,8 @@ pub struct StepDefinition<'a> {
     pub when_unmet: SkipMode,
     /// What happens when the attempts of a task are exhausted.
     pub when_exhausted: SkipMode,
+    /// What an element whose attempts are exhausted is to a map step.
+    pub on_element_failure: ElementFailure,
     /// Whether the handler takes the flow's input, so that workers fetch it. Not part of the shape.
     pub needs_flow_input: bool,
 }
@@ -111,6 +113,17 @@ pub enum SkipMode {
     Skip,
     /// The step is skipped, and all that depends on it with it.
     SkipCascade,
+}
+
+/// What an element of a map step whose attempts are exhausted is to the step. Part of the shape, since it decides the
+/// type that dependents take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ElementFailure {
+    /// A failure of the step: `when_exhausted` decides.
+    #[default]
+    Fail,
+    /// A null in the step's output. When every element fails, so does the step.
+    Null,
 }
 
 impl FlowDefinition<'_> {
@@ -217,6 +230,16 @@ impl StepKind {
         match self {
             Self::Single => "single",
             Self::Map => "map",
+        }
+    }
+}
+
+impl ElementFailure {
+    /// The word for it in the database and in attributes.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Null => "null",
         }
     }
 }

@@ -24,6 +24,7 @@
 //!     condition: Condition { required: None, forbidden: None },
 //!     when_unmet: SkipMode::Skip,
 //!     when_exhausted: SkipMode::Fail,
+//!     on_element_failure: ElementFailure::Fail,
 //!     needs_flow_input: true,
 //! };
 //! const AUDIT: FlowDefinition<'static> = FlowDefinition {
@@ -65,8 +66,8 @@ pub mod skip;
 pub mod slug;
 
 pub use definition::{
-    Condition, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind,
-    StepOptions,
+    Condition, ElementFailure, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition,
+    StepKind, StepOptions,
 };
 pub use options::{DEFAULT_BASE_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT, NO_TIMEOUT};
 pub use problem::{ConditionProblem, CycleEdge, Part, Problem, ProblemKind, Subject};

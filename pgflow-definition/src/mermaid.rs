@@ -5,7 +5,7 @@
 use std::fmt::{self, Write};
 
 use crate::skip::SkipRule;
-use crate::{Condition, FlowDefinition, SkipMode, StepDefinition, StepKind};
+use crate::{Condition, ElementFailure, FlowDefinition, SkipMode, StepDefinition, StepKind};
 
 /// Patterns of conditions are cut at this many characters.
 const MAX_PATTERN: usize = 80;
@@ -25,6 +25,8 @@ pub struct Step<'a> {
     pub when_unmet: SkipMode,
     /// What happens when the attempts of a task are exhausted.
     pub when_exhausted: SkipMode,
+    /// What an element whose attempts are exhausted is to a map step.
+    pub on_element_failure: ElementFailure,
 }
 
 impl Step<'_> {
@@ -46,6 +48,7 @@ impl<'a> From<&StepDefinition<'a>> for Step<'a> {
             condition: step.condition,
             when_unmet: step.when_unmet,
             when_exhausted: step.when_exhausted,
+            on_element_failure: step.on_element_failure,
         }
     }
 }
@@ -63,7 +66,8 @@ impl FlowDefinition<'_> {
     /// # let options = StepOptions::default();
     /// # let step = |slug, kind, depends_on| StepDefinition {
     /// #     slug, kind, depends_on, options, condition: Condition::default(),
-    /// #     when_unmet: SkipMode::Skip, when_exhausted: SkipMode::Fail, needs_flow_input: false,
+    /// #     when_unmet: SkipMode::Skip, when_exhausted: SkipMode::Fail,
+    /// #     on_element_failure: ElementFailure::Fail, needs_flow_input: false,
     /// # };
     /// # let steps = [step("greet", StepKind::Map, &[] as &[&str]), step("letter", StepKind::Single, &["greet"])];
     /// # let greetings = FlowDefinition { slug: "greetings", queue_mode: QueueMode::Flow, options: FlowOptions::default(), steps: &steps };
@@ -157,6 +161,9 @@ impl fmt::Display for Label<'_> {
                 "<br/>when exhausted: {}",
                 step.when_exhausted.as_str()
             ))?;
+        }
+        if step.on_element_failure == ElementFailure::Null {
+            line(format_args!("<br/>null where an element fails"))?;
         }
         Ok(())
     }

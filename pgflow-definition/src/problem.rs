@@ -48,6 +48,8 @@ pub enum Part {
     Dependency(usize),
     /// The step that a map step maps over: its only dependency.
     MapSource,
+    /// The mode `on_element_failure`.
+    ElementFailure,
     /// The pattern `if`.
     Required,
     /// The pattern `if_not`.
@@ -123,6 +125,8 @@ pub enum ProblemKind {
         /// The first such dependency.
         dependency: String,
     },
+    /// A single step is to do without elements that fail.
+    NoElements,
     /// A pattern of a condition that can't be, or could never hold.
     Condition(ConditionProblem),
     /// The value of an option is out of bounds.
@@ -206,6 +210,7 @@ impl ProblemKind {
             Self::Cycle(_) => "cycle",
             Self::MapArity { .. } => "map_arity",
             Self::OutOfOrder { .. } => "out_of_order",
+            Self::NoElements => "no_elements",
             Self::Condition(ConditionProblem::OnRootMap) => "condition_on_root_map",
             Self::Condition(ConditionProblem::NotJson { .. }) => "condition_not_json",
             Self::Condition(ConditionProblem::NotAnObject { .. }) => "condition_not_an_object",

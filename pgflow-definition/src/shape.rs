@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::options::OptionName;
 use crate::problem::{ConditionProblem, Part, Problem, ProblemKind};
-use crate::{FlowDefinition, StepDefinition, condition};
+use crate::{ElementFailure, FlowDefinition, StepDefinition, condition};
 
 impl FlowDefinition<'_> {
     /// The shape of the flow, and the options that it is created with.
@@ -44,6 +44,10 @@ impl FlowDefinition<'_> {
         insert("dependencies", dependencies.into());
         insert("whenUnmet", step.when_unmet.as_str().into());
         insert("whenExhausted", step.when_exhausted.as_str().into());
+        // Left out by default, as it was before there was a choice.
+        if step.on_element_failure != ElementFailure::Fail {
+            insert("onElementFailure", step.on_element_failure.as_str().into());
+        }
         insert(
             "requiredInputPattern",
             pattern(Part::Required, step.condition.required)?,

@@ -104,6 +104,16 @@ pub struct StepDetails {
     pub explanation: Option<StepExplanation>,
 }
 
+impl StepDetails {
+    /// How many elements a map that goes on without them (`on_element_failure = "null"`) has lost so far; 0 when all
+    /// of them failed, and the step with them.
+    pub fn failed_elements(&self) -> i64 {
+        let goes_on = matches!(self.status.as_str(), "started" | "completed");
+        // A failure of any other step ends it.
+        if goes_on { self.tasks.failed } else { 0 }
+    }
+}
+
 /// Tasks of one step, counted by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::FromRow)]
 #[serde(default)]
@@ -239,6 +249,9 @@ pub struct RunningAttempt {
     pub attempt: i32,
     /// The worker that claimed it; none after rows were changed by hand.
     pub worker_id: Option<Uuid>,
+    /// The build of the application that the worker runs; none where that is not known.
+    #[serde(default)]
+    pub build: Option<String>,
     /// When it started.
     pub started_at: DateTime<Utc>,
     /// When recovery takes it for lost.

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use pgflow_definition::{Condition, QueueMode, SkipMode, StepKind, mermaid};
+use pgflow_definition::{Condition, ElementFailure, QueueMode, SkipMode, StepKind, mermaid};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
@@ -64,6 +64,9 @@ pub struct StoredStep {
     /// What happens when the attempts of a task are exhausted.
     #[serde(serialize_with = "mode")]
     pub when_exhausted: SkipMode,
+    /// What an element whose attempts are exhausted is to a map step.
+    #[serde(serialize_with = "element_failure")]
+    pub on_element_failure: ElementFailure,
 }
 
 /// Options of a flow or a step.
@@ -174,6 +177,7 @@ impl StoredFlow {
                 },
                 when_unmet: step.when_unmet,
                 when_exhausted: step.when_exhausted,
+                on_element_failure: step.on_element_failure,
             })
             .collect();
         mermaid::render(&steps)
@@ -182,6 +186,11 @@ impl StoredFlow {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn queue_mode<S: Serializer>(mode: &QueueMode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(mode.as_str())
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn element_failure<S: Serializer>(mode: &ElementFailure, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(mode.as_str())
 }
 

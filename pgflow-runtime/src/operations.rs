@@ -112,6 +112,8 @@ pub struct WorkerStatus {
     pub deprecated_reason: Option<String>,
     /// When it stopped.
     pub stopped_at: Option<DateTime<Utc>>,
+    /// The build of the application that it runs; none where that is not known.
+    pub build: Option<String>,
 }
 
 /// Whether a worker runs.

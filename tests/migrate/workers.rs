@@ -39,7 +39,7 @@ async fn functions_and_workers_are_carried_as_they_are_and_none_is_fenced() {
     let functions = "select to_jsonb(w) - array['fenced_at', 'recorded_enabled', 'recorded_disabled_at', 'recorded_disabled_reason', 'http_url']
         from pgflow.worker_functions w order by function_name";
     let workers = "select to_jsonb(w) - array['deprecated_reason', 'host', 'pid', 'heard_since', 'lost_at', 'flow_input_once',
-            'alone_queue', 'alone_message', 'alone_attempt', 'alone_since'] from pgflow.workers w order by worker_id";
+            'alone_queue', 'alone_message', 'alone_attempt', 'alone_since', 'build'] from pgflow.workers w order by worker_id";
     let before = (
         rows(&database, functions).await,
         rows(&database, workers).await,

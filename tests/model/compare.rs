@@ -160,6 +160,8 @@ fn steps(model: &Model, run: usize, place: usize, row: &StepRow) -> Result<(), S
     same(what("initial_tasks"), &initial, &row.initial_tasks)?;
     let remaining = model.remaining_tasks(run, place).map(as_i64);
     same(what("remaining_tasks"), &remaining, &row.remaining_tasks)?;
+    let failed = as_i64(model.failed_tasks(run, place));
+    same(what("failed_tasks"), &failed, &row.failed_tasks)?;
     let deps = as_i64(model.remaining_deps(run, place));
     same(what("remaining_deps"), &deps, &row.remaining_deps)?;
     same_json(what("output"), state.output.as_ref(), &row.output)?;

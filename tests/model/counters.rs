@@ -52,7 +52,20 @@ impl Model {
         Elements::Each(elements)
     }
 
-    /// Tasks that are not completed, of a step that has started and was not skipped.
+    /// Whether a step does without a task that failed.
+    fn does_without(&self, step: usize, status: TaskStatus) -> bool {
+        self.flow.steps[step].is_tolerant && status == TaskStatus::Failed
+    }
+
+    /// Elements that failed without their step.
+    pub(crate) fn failed_tasks(&self, run: usize, step: usize) -> usize {
+        let tasks = self.runs[run].steps[step].tasks.iter();
+        tasks
+            .filter(|task| self.does_without(step, task.status))
+            .count()
+    }
+
+    /// Tasks that a step waits for, if it has started and was not skipped.
     pub(crate) fn remaining_tasks(&self, run: usize, step: usize) -> Option<usize> {
         let state = &self.runs[run].steps[step];
         let has_started = match state.status {
@@ -64,7 +77,9 @@ impl Model {
         has_started.then(|| {
             let tasks = state.tasks.iter();
             tasks
-                .filter(|task| task.status != TaskStatus::Completed)
+                .filter(|task| {
+                    task.status != TaskStatus::Completed && !self.does_without(step, task.status)
+                })
                 .count()
         })
     }

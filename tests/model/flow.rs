@@ -32,6 +32,8 @@ pub(crate) struct Step {
     pub(crate) forbidden: Option<Value>,
     pub(crate) when_unmet: Mode,
     pub(crate) when_exhausted: Mode,
+    /// A map that does without elements that fail.
+    pub(crate) is_tolerant: bool,
     /// `None`: the flow's.
     pub(crate) max_attempts: Option<i32>,
     pub(crate) base_delay: Option<i32>,
@@ -119,6 +121,9 @@ impl Flow {
         }
         if step.when_exhausted != Mode::Fail {
             parts.push(format!("when_exhausted {}", step.when_exhausted.name()));
+        }
+        if step.is_tolerant {
+            parts.push("on_element_failure null".to_owned());
         }
         for (name, option) in [
             ("max_attempts", step.max_attempts),

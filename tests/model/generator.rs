@@ -58,6 +58,7 @@ struct StepPlan {
     forbidden: Pattern,
     when_unmet: Mode,
     when_exhausted: Mode,
+    is_tolerant: bool,
     options: [Option<i32>; 4],
 }
 
@@ -82,23 +83,29 @@ fn step_plan() -> impl Strategy<Value = StepPlan> {
         (0u8..26, weighted(0.35), sampled(0..=4, 0..6), 0usize..6),
         (pattern(), pattern()),
         mode([(3, Mode::Skip), (1, Mode::SkipCascade), (1, Mode::Fail)]),
-        mode([(2, Mode::Fail), (3, Mode::Skip), (2, Mode::SkipCascade)]),
+        (
+            mode([(2, Mode::Fail), (3, Mode::Skip), (2, Mode::SkipCascade)]),
+            weighted(0.4),
+        ),
         options,
     )
-        .prop_map(|(kind, patterns, when_unmet, when_exhausted, options)| {
-            let (letter, is_map, deps, source) = kind;
-            StepPlan {
-                letter,
-                is_map,
-                deps,
-                source,
-                required: patterns.0,
-                forbidden: patterns.1,
-                when_unmet,
-                when_exhausted,
-                options: [options.0, options.1, options.2, options.3],
-            }
-        })
+        .prop_map(
+            |(kind, patterns, when_unmet, (when_exhausted, is_tolerant), options)| {
+                let (letter, is_map, deps, source) = kind;
+                StepPlan {
+                    letter,
+                    is_map,
+                    deps,
+                    source,
+                    required: patterns.0,
+                    forbidden: patterns.1,
+                    when_unmet,
+                    when_exhausted,
+                    is_tolerant,
+                    options: [options.0, options.1, options.2, options.3],
+                }
+            },
+        )
 }
 
 fn step_of(plan: &StepPlan, place: usize, earlier: &[Step]) -> Step {
@@ -132,6 +139,7 @@ fn step_of(plan: &StepPlan, place: usize, earlier: &[Step]) -> Step {
         deps,
         when_unmet: plan.when_unmet,
         when_exhausted: plan.when_exhausted,
+        is_tolerant: plan.is_map && plan.is_tolerant,
         max_attempts,
         base_delay,
         timeout,

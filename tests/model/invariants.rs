@@ -87,8 +87,15 @@ fn steps(flow: &Flow, state: &Snapshot) -> Option<String> {
             ));
         }
         let all = tasks_of(state, run, place).count();
-        let left = tasks_of(state, run, place).filter(|task| task.status != "completed");
-        let left = left.count();
+        let is_tolerant = flow.steps[place].is_tolerant;
+        let does_without = |task: &TaskRow| is_tolerant && task.status == "failed";
+        let left = tasks_of(state, run, place)
+            .filter(|task| task.status != "completed" && !does_without(task))
+            .count();
+        let failed = tasks_of(state, run, place).filter(|task| does_without(task));
+        if usize::try_from(step.failed_tasks) != Ok(failed.count()) {
+            return Some(format!("I5: {} has other failed tasks: {step:?}", what()));
+        }
         let has_counters = matches!(step.status.as_str(), "started" | "completed")
             || step.status == "failed" && step.started_at.is_some();
         let counted = |count: Option<i64>| count.map(|count| usize::try_from(count).ok());

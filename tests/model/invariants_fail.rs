@@ -24,6 +24,7 @@ fn step(slug: &str, deps: &[usize], when_exhausted: Mode) -> Step {
         forbidden: None,
         when_unmet: Mode::Skip,
         when_exhausted,
+        is_tolerant: false,
         max_attempts: Some(1),
         base_delay: None,
         timeout: None,

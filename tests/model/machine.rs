@@ -275,6 +275,9 @@ impl Model {
         let TaskKey { run, step, .. } = key;
         self.task_mut(key).error = Some(error.clone());
         self.end_task(key, TaskStatus::Failed);
+        let Some(error) = self.fail_element(key, error) else {
+            return;
+        };
         match self.flow.steps[step].when_exhausted {
             Mode::Fail => self.fail_run(run, step, error),
             mode => {
@@ -283,6 +286,32 @@ impl Model {
                 self.advance(run);
             }
         }
+    }
+}
+
+impl Model {
+    /// What a map that does without failed elements makes of one: nothing, while it waits for others; its end, when it does
+    /// not; a failure of all, with an error of their own. The failure of a task of any other step is that of the step.
+    fn fail_element(&mut self, key: TaskKey, error: Text) -> Option<Text> {
+        let TaskKey { run, step, index } = key;
+        if !self.flow.steps[step].is_tolerant {
+            return Some(error);
+        }
+        if self.remaining_tasks(run, step) != Some(0) {
+            return None;
+        }
+        let count = self.runs[run].steps[step].tasks.len();
+        if self.failed_tasks(run, step) == count {
+            return Some(Text::AllElements {
+                count,
+                last: index,
+                error: Box::new(error),
+            });
+        }
+        let output = self.output_of_tasks(run, step);
+        self.complete_step(run, step, output);
+        self.advance(run);
+        None
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) struct StepRow {
     pub(crate) status: String,
     pub(crate) initial_tasks: Option<i64>,
     pub(crate) remaining_tasks: Option<i64>,
+    pub(crate) failed_tasks: i64,
     pub(crate) remaining_deps: i64,
     pub(crate) output: Stored,
     pub(crate) error: Option<String>,

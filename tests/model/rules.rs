@@ -327,9 +327,12 @@ impl Model {
         self.fail_run(key.run, key.step, error);
     }
 
-    fn output_of_tasks(&self, run: usize, step: usize) -> Value {
+    pub(crate) fn output_of_tasks(&self, run: usize, step: usize) -> Value {
         let tasks = self.runs[run].steps[step].tasks.iter();
-        let mut outputs = tasks.map(|task| task.output.clone().expect("a completed task's"));
+        let mut outputs = tasks.map(|task| match task.status {
+            TaskStatus::Failed => Value::Null,
+            _ => task.output.clone().expect("a completed task's"),
+        });
         if self.flow.steps[step].is_map {
             outputs.collect()
         } else {

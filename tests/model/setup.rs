@@ -126,6 +126,9 @@ fn builder(flow: &Flow, definition: &Step) -> crate::support::flows::Step {
     if definition.is_map {
         new = new.map();
     }
+    if definition.is_tolerant {
+        new = new.tolerant();
+    }
     if let Some(pattern) = &definition.required {
         new = new.required(pattern.clone());
     }

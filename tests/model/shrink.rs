@@ -101,6 +101,7 @@ fn without(flow: &Flow, gone: usize) -> Flow {
         let deps = step.deps.iter().filter(|&&dep| dep != gone);
         let deps: Vec<usize> = deps.map(|&dep| dep - usize::from(dep > gone)).collect();
         step.is_map &= deps.len() == step.deps.len();
+        step.is_tolerant &= step.is_map;
         step.deps = deps;
     }
     smaller
@@ -112,10 +113,15 @@ fn simpler_steps(step: &Step) -> Vec<Step> {
         let mut simpler = step.clone();
         simpler.deps.retain(|other| other != dep);
         simpler.is_map = false;
+        simpler.is_tolerant = false;
         steps.push(simpler);
     }
-    let changes: [fn(&mut Step); 9] = [
-        |step| step.is_map &= step.deps.is_empty(),
+    let changes: [fn(&mut Step); 10] = [
+        |step| {
+            step.is_map &= step.deps.is_empty();
+            step.is_tolerant &= step.is_map;
+        },
+        |step| step.is_tolerant = false,
         |step| step.required = None,
         |step| step.forbidden = None,
         |step| step.when_unmet = Mode::Skip,

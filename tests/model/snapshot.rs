@@ -32,7 +32,7 @@ select
     ),
     (
         select coalesce(json_agg(json_build_array(
-            run_id, step_slug, status, initial_tasks, remaining_tasks, remaining_deps,
+            run_id, step_slug, status, initial_tasks, remaining_tasks, failed_tasks, remaining_deps,
             case when output is not null then json_build_array(output) end, error_message, skip_reason,
             model.us(created_at), model.us(started_at), model.us(completed_at), model.us(failed_at), model.us(skipped_at)
         )), '[]')

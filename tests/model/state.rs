@@ -52,6 +52,12 @@ pub(crate) enum Text {
     },
     /// It was postponed so often.
     GivenUp(i32),
+    /// Every element failed, at last this one, with this error.
+    AllElements {
+        count: usize,
+        last: usize,
+        error: Box<Self>,
+    },
 }
 
 impl Text {
@@ -74,6 +80,15 @@ impl Text {
             Self::GivenUp(times) => {
                 found.starts_with(&format!("postponed {times} times since "))
                     && found.contains("give_up_after")
+            }
+            Self::AllElements { count, last, error } => {
+                let start = match count {
+                    1 => "its only element failed: ".to_owned(),
+                    _ => format!("all {count} elements failed, at last element {last}: "),
+                };
+                found
+                    .strip_prefix(&start)
+                    .is_some_and(|rest| error.allows(rest))
             }
         }
     }

@@ -36,6 +36,7 @@ mod lost_attempts;
 mod maps;
 mod mark_worker_draining;
 mod mark_worker_stopped;
+mod on_element_failure;
 mod plans;
 mod plans_with_history;
 mod postpone_task;

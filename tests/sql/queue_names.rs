@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use pgflow_definition::slug::BINDING_NAMES;
 use pgflow_definition::{
-    Condition, FlowDefinition, FlowOptions, Problem, ProblemKind, QueueMode, SkipMode,
-    StepDefinition, StepKind, StepOptions, Subject,
+    Condition, ElementFailure, FlowDefinition, FlowOptions, Problem, ProblemKind, QueueMode,
+    SkipMode, StepDefinition, StepKind, StepOptions, Subject,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -74,6 +74,7 @@ impl Slugs {
                 condition: Condition::default(),
                 when_unmet: SkipMode::Skip,
                 when_exhausted: SkipMode::Fail,
+                on_element_failure: ElementFailure::Fail,
                 needs_flow_input: false,
             })
             .collect();

@@ -13,6 +13,7 @@ use crate::support::rows::{count, raised};
 /// Registers a worker; the arguments that a test is not about are right.
 struct Registration {
     id: Uuid,
+    build: Option<String>,
     function: &'static str,
     flow: &'static str,
     step: Option<&'static str>,
@@ -23,6 +24,7 @@ impl Registration {
     fn new() -> Self {
         Self {
             id: Uuid::now_v7(),
+            build: None,
             function: "f",
             flow: "Orders",
             step: None,
@@ -33,13 +35,14 @@ impl Registration {
     async fn register(&self, pool: &PgPool) -> sqlx::Result<PgQueryResult> {
         sqlx::query(
             "select pgflow.register_worker(worker_id => $1, function_name => $2, flow_slug => $3, step_slug => $4,
-                queue_name => $5, flow_input_steps => null)",
+                queue_name => $5, flow_input_steps => null, build => $6)",
         )
         .bind(self.id)
         .bind(self.function)
         .bind(self.flow)
         .bind(self.step)
         .bind(self.queue)
+        .bind(self.build.as_deref())
         .execute(pool)
         .await
     }
@@ -63,7 +66,7 @@ async fn a_registered_worker_has_a_row_that_says_what_it_serves() {
         json!({
             "worker_id": registration.id, "function_name": "f", "queue_name": "orders", "flow_slug": "Orders", "step_slug": null,
             "flow_input_steps": [], "deprecated_at": null, "deprecated_reason": null, "stopped_at": null,
-            "host": null, "pid": null,
+            "host": null, "pid": null, "build": null,
             "alone_queue": null, "alone_message": null, "alone_attempt": null, "alone_since": null,
         })
     );
@@ -71,6 +74,39 @@ async fn a_registered_worker_has_a_row_that_says_what_it_serves() {
         raised(registration.register(&db.pool).await),
         format!("PF007: worker id {} is taken", registration.id)
     );
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_worker_says_which_build_it_runs_in_few_characters_that_can_be_printed() {
+    let db = TestDb::new().await;
+    define(&db.pool, "Orders", &[step("a")]).await;
+    track(&db.pool, Some("process")).await.expect("tracked");
+    let with = |build: &str| Registration {
+        build: Some(build.to_owned()),
+        ..Registration::new()
+    };
+    let longest = "é".repeat(128);
+    for build in ["1.0.0-rc.1+7", "release 42", &longest] {
+        let registration = with(build);
+        registration.register(&db.pool).await.expect("registered");
+        let stored: String =
+            sqlx::query_scalar("select build from pgflow.worker_status where worker_id = $1")
+                .bind(registration.id)
+                .fetch_one(&db.pool)
+                .await
+                .expect("one worker");
+        assert_eq!(stored, build);
+    }
+    for (build, characters) in [("", 0), ("1\n", 2), ("\u{7f}", 1), (&"b".repeat(129), 129)] {
+        assert_eq!(
+            raised(with(build).register(&db.pool).await),
+            format!(
+                "PF009: the build of a worker has {characters} characters, or a control character among them"
+            )
+        );
+    }
+    assert_eq!(count(&db.pool, "pgflow.workers").await, 3);
     assert_invariants(&db.pool).await;
 }
 

@@ -119,7 +119,7 @@ async fn each_row_says_what_the_worker_serves_and_why_it_was_told() {
         rows,
         [json!({
             "worker_id": worker, "function_name": "test-worker", "flow_slug": "Orders", "step_slug": "Charge",
-            "queue_name": "orders__charge", "state": "draining", "started_tasks": 0, "deprecated_reason": "fenced: deploy",
+            "queue_name": "orders__charge", "state": "draining", "started_tasks": 0, "deprecated_reason": "fenced: deploy", "build": null,
             "started_at": stored["started_at"], "last_heartbeat_at": stored["last_heartbeat_at"],
             "deprecated_at": stored["deprecated_at"], "stopped_at": null,
         })]

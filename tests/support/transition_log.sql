@@ -111,11 +111,24 @@ begin
     return query
     select 'I5', format('step %s of run %s (%s): remaining_tasks %s, counted %s', s.step_slug, s.run_id, s.status, s.remaining_tasks, c.n)
     from pgflow.step_states s
+    join pgflow.steps d on d.flow_slug = s.flow_slug and d.step_slug = s.step_slug
     cross join lateral (
-        select count(*) filter (where t.status <> 'completed') n, count(*) total from pgflow.step_tasks t where t.run_id = s.run_id and t.step_slug = s.step_slug
+        select count(*) filter (where t.status <> 'completed' and (d.on_element_failure = 'fail' or t.status <> 'failed')) n, count(*) total
+        from pgflow.step_tasks t
+        where t.run_id = s.run_id and t.step_slug = s.step_slug
     ) c
     where s.status in ('started', 'completed', 'failed') and s.started_at is not null
         and (s.remaining_tasks is distinct from c.n or s.initial_tasks is distinct from c.total);
+    return query
+    select 'I5', format('step %s of run %s (%s): failed_tasks %s, counted %s', s.step_slug, s.run_id, s.status, s.failed_tasks, c.n)
+    from pgflow.step_states s
+    join pgflow.steps d on d.flow_slug = s.flow_slug and d.step_slug = s.step_slug
+    cross join lateral (
+        select count(*) filter (where d.on_element_failure = 'null' and t.status = 'failed') n
+        from pgflow.step_tasks t
+        where t.run_id = s.run_id and t.step_slug = s.step_slug
+    ) c
+    where s.failed_tasks <> c.n;
 
     -- I6: each terminal transition once; no way out of a terminal status; only the documented transitions.
     return query
@@ -146,7 +159,7 @@ begin
     return query
     select 'I7', format('task %s[%s] of run %s ended after its step', t.step_slug, t.task_index, t.run_id)
     from pgflow.step_tasks t join pgflow.step_states s using (run_id, step_slug)
-    where t.completed_at > s.completed_at;
+    where greatest(t.completed_at, t.failed_at) > s.completed_at;
 
     -- I8: an attempt is counted when a task starts, one at a time, and never taken back: its number is unique.
     return query
@@ -167,6 +180,20 @@ begin
         select from pgflow.claims c, unnest(c.run_ids, c.step_slugs, c.task_indexes) as i (run_id, step_slug, task_index)
         where i.run_id = t.run_id and i.step_slug = t.step_slug and i.task_index = t.task_index
     );
+
+    -- I11: a step that completed has an output of each task that completed, and at least one; a null stands for each that failed.
+    return query
+    select 'I11', format('step %s of run %s completed with %s, its tasks with %s', s.step_slug, s.run_id, s.output, c.outputs)
+    from pgflow.step_states s
+    join pgflow.steps d on d.flow_slug = s.flow_slug and d.step_slug = s.step_slug
+    cross join lateral (
+        select jsonb_agg(case t.status when 'completed' then t.output else 'null' end order by t.task_index) outputs,
+            count(*) filter (where t.status = 'completed') completed
+        from pgflow.step_tasks t
+        where t.run_id = s.run_id and t.step_slug = s.step_slug
+    ) c
+    where s.status = 'completed' and d.step_type = 'map' and s.initial_tasks > 0
+        and (s.output is distinct from c.outputs or c.completed = 0);
 
     -- I10: beside a task that runs alone nothing runs in its worker.
     return query

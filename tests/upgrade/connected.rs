@@ -12,9 +12,10 @@ use crate::support::invariants::{TRANSITION_LOG, assert_invariants};
 use crate::support::rows::count;
 use crate::support::{TestDb, eventually};
 
-/// The functions of the releases of levels 7 and 8, as they left them.
+/// The functions of the releases of levels 7 to 9, as they left them.
 const FUNCTIONS_AT_LEVEL_7: &str = include_str!("../fixtures/functions_at_level_7.sql");
 const FUNCTIONS_AT_LEVEL_8: &str = include_str!("../fixtures/functions_at_level_8.sql");
+pub(super) const FUNCTIONS_AT_LEVEL_9: &str = include_str!("../fixtures/functions_at_level_9.sql");
 
 const FLOW: &str = "
     select pgflow.create_flow('f', max_attempts => 5, base_delay => 0);
@@ -23,7 +24,7 @@ const FLOW: &str = "
     select pgflow.track_worker_function('w')";
 
 /// The release of a level, in use.
-async fn at_level(level: i32, functions: &'static str) -> TestDb {
+pub(super) async fn at_level(level: i32, functions: &'static str) -> TestDb {
     let db = TestDb::blank().await;
     let migrator = Migrator::new().up_to(level);
     migrator.run(&db.pool).await.unwrap();
@@ -49,6 +50,21 @@ impl Caller {
             .await
             .unwrap();
         Self { session, worker }
+    }
+
+    /// Another worker of the release starts, and stops.
+    async fn start_another(&mut self) -> sqlx::Result<()> {
+        let worker = Uuid::now_v7();
+        for sql in [
+            "select pgflow.register_worker($1, 'w', 'f', null, 'f', '{}')",
+            "select pgflow.mark_worker_stopped($1)",
+        ] {
+            sqlx::query(sql)
+                .bind(worker)
+                .execute(&mut self.session)
+                .await?;
+        }
+        Ok(())
     }
 
     /// Starts a run, and works on what there is: of two tasks one is failed, of the others each is completed.
@@ -116,6 +132,11 @@ async fn no_call_fails_while_a_busy_database_of_level_8_is_upgraded() {
     upgrade_under_load(8, FUNCTIONS_AT_LEVEL_8).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_fails_while_a_busy_database_of_level_9_is_upgraded() {
+    upgrade_under_load(9, FUNCTIONS_AT_LEVEL_9).await;
+}
+
 async fn upgrade_under_load(level: i32, functions: &'static str) {
     let db = at_level(level, functions).await;
     let stop = Arc::new(AtomicBool::new(false));
@@ -126,9 +147,11 @@ async fn upgrade_under_load(level: i32, functions: &'static str) {
         callers.push(tokio::spawn(async move {
             while !stop.load(Ordering::Relaxed) {
                 caller.round().await?;
+                caller.start_another().await?;
             }
             // Once more, when the upgrade is long done.
-            caller.round().await
+            caller.round().await?;
+            caller.start_another().await
         }));
     }
     some_runs_complete(&db, 20).await;

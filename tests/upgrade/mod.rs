@@ -1,6 +1,7 @@
 //! Databases that were in use at an older level: upgraded, then served by today's worker.
 
 mod connected;
+mod elements;
 mod flows;
 
 use std::time::Duration;

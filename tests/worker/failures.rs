@@ -283,7 +283,7 @@ async fn an_output_that_does_not_serialise_fails_for_good() {
 }
 
 #[tokio::test]
-async fn an_input_that_does_not_deserialise_fails_for_good() {
+async fn an_input_that_does_not_deserialise_fails_like_a_handler_and_is_not_quoted() {
     let case = Case::new("fine").await;
     case.succeeds().await;
     let run_id = sqlx::query_scalar("select run_id from pgflow.start_flow('trouble', $1)")
@@ -300,13 +300,16 @@ async fn an_input_that_does_not_deserialise_fails_for_good() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("the flow's input: invalid type (an object), expected a string"),
+        error.contains(&format!(
+            "step `act`: this build ({}) can't read a stored value: the flow's input: invalid type (an object), expected a string",
+            env!("CARGO_PKG_VERSION")
+        )),
         "{error}"
     );
     assert!(!error.contains("hunter2"), "{error}");
     assert_eq!(
         task(&case.database.pool, run_id, Step::Act).await.attempts,
-        1
+        2
     );
     case.end().await;
 }

@@ -2,9 +2,11 @@
 
 mod backends;
 mod branches;
+mod builds;
 mod cancellation;
 pub(crate) mod capture;
 mod connections;
+mod elements;
 mod failures;
 mod fatal;
 mod functions;

@@ -2,6 +2,8 @@
 
 #[path = "../pass/attributes.rs"]
 mod attributes;
+#[path = "../pass/elements.rs"]
+mod elements;
 #[path = "../pass/fifty_steps.rs"]
 mod fifty_steps;
 #[path = "../pass/items.rs"]

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use clap::Args;
 use pgflow_runtime::{
-    definition::{QueueMode, StepKind},
+    definition::{ElementFailure, QueueMode, StepKind},
     inspect,
     inspect_flow::{self, StoredFlow, StoredOptions, StoredStep},
 };
@@ -171,6 +171,15 @@ fn has_options(step: &ShownStep<'_>) -> bool {
     .any(Option::is_some)
 }
 
+/// What follows, and what an element is whose map goes on without it.
+fn when_exhausted(step: &StoredStep) -> String {
+    let mode = step.when_exhausted.as_str();
+    match step.on_element_failure {
+        ElementFailure::Fail => mode.to_owned(),
+        failed => format!("{mode}; an element: {}", failed.as_str()),
+    }
+}
+
 fn steps(steps: &[ShownStep<'_>]) -> Text {
     let mut rows = table(&[
         "STEP",
@@ -195,7 +204,7 @@ fn steps(steps: &[ShownStep<'_>]) -> Text {
             option(own.base_delay, effective.base_delay, age::short),
             option(own.timeout, effective.timeout, age::short),
             option(own.start_delay, effective.start_delay, age::short),
-            step.when_exhausted.as_str().to_owned(),
+            when_exhausted(step),
             step.queue_name.clone(),
             shown.live_workers.to_string(),
         ]);

@@ -174,9 +174,12 @@ fn facts(explanation: &StepExplanation, run_error: Option<String>) -> Vec<(&'sta
 }
 
 fn running(attempts: &[RunningAttempt]) -> Text {
-    let mut rows = table(&["TASK", "ATTEMPT", "WORKER", "SINCE", "FOR", "OVERDUE AT"]);
+    let with_build = attempts.iter().any(|attempt| attempt.build.is_some());
+    let mut header = vec!["TASK", "ATTEMPT", "WORKER", "SINCE", "FOR", "OVERDUE AT"];
+    header.extend(with_build.then_some("BUILD"));
+    let mut rows = table(&header);
     for attempt in attempts {
-        rows.add_row([
+        let mut row = vec![
             attempt.task_index.to_string(),
             attempt.attempt.to_string(),
             attempt
@@ -185,7 +188,10 @@ fn running(attempts: &[RunningAttempt]) -> Text {
             table::time(attempt.started_at),
             table::duration(attempt.started_at, None),
             table::time(attempt.overdue_at),
-        ]);
+        ];
+        let build = attempt.build.as_deref().unwrap_or_default();
+        row.extend(with_build.then(|| table::short(build, 40)));
+        rows.add_row(row);
     }
     table::text(&rows)
 }

@@ -229,6 +229,7 @@ fn a_flow_as_json_tells_own_options_from_those_that_apply() {
             "forbidden_input_pattern": { "country": "nl" },
             "when_unmet": "skip-cascade",
             "when_exhausted": "fail",
+            "on_element_failure": "fail",
             "effective_options": { "max_attempts": 4, "base_delay": 5, "max_delay": 3600, "give_up_after": 86400, "timeout": 90, "start_delay": null },
             "live_workers": 0,
         })

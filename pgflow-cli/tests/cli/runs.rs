@@ -260,3 +260,32 @@ fn what_is_no_id_of_a_run_is_refused_with_what_was_expected() {
     let start = database.pgflow(&["start", "sums", "--input", "{}"]).done();
     database.pgflow(&["run", &format!(" {start}")]).done();
 }
+
+#[test]
+fn a_map_that_does_without_elements_says_how_many_failed() {
+    let database = Database::migrated();
+    let reports: String = (0..4)
+        .map(|index| match index {
+            1 => format!("select pgflow.complete_task('{RUNNING}', 'each', 1, '1');"),
+            _ => format!(
+                "select pgflow.fail_task('{RUNNING}', 'each', {index}, 'no', retryable => false);"
+            ),
+        })
+        .collect();
+    database.execute(&format!(
+        "select pgflow.create_flow('sums');
+         select pgflow.add_step('sums', 'each', step_type => 'map', on_element_failure => 'null');
+         select pgflow.start_flow('sums', '[1, 2, 3, 4]', run_id => '{RUNNING}');
+         select pgflow.track_worker_function('sums');
+         select pgflow.register_worker('{WORKER_ID}', 'sums', 'sums', null, 'sums', '{{}}');"
+    ));
+    database.execute(&format!(
+        "select pgflow.claim_tasks('{WORKER_ID}', 4); {reports}"
+    ));
+    let text = database.pgflow(&["run", RUNNING]).done();
+    assert!(text.contains("3 of 4 elements failed: null"), "{text}");
+    let text = database.pgflow(&["why", RUNNING, "each"]).done();
+    assert!(text.contains("3 of its 4 elements failed: null."), "{text}");
+    let text = database.pgflow(&["flow", "sums"]).done();
+    assert!(text.contains("fail; an element: null"), "{text}");
+}

@@ -146,6 +146,14 @@ fn attempts_under_way_are_listed_with_worker_and_time() {
     );
     let attempts: Vec<_> = rows[header + 1..].iter().map(|row| &row[..3]).collect();
     assert_eq!(attempts, [["0", "1", WORKER_ID], ["1", "1", WORKER_ID]]);
+
+    database.execute("update pgflow.workers set build = '1.2.0'");
+    let text = database.why("doubled");
+    let rows = cells(&text);
+    let header = rows.iter().position(|row| row.first() == Some(&"TASK"));
+    let header = header.unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(rows[header].last(), Some(&"BUILD"));
+    assert_eq!(rows[header + 1].last(), Some(&"1.2.0"));
 }
 
 #[test]

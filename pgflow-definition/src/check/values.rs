@@ -1,8 +1,9 @@
-//! Where conditions may stand, and the bounds of options.
+//! Where conditions and modes may stand, and the bounds of options.
 
 use super::Report;
 use crate::options::OptionName;
 use crate::problem::{ConditionProblem, Part, ProblemKind};
+use crate::{ElementFailure, StepKind};
 
 pub(super) fn check(report: &mut Report<'_>) {
     for (index, step) in report.steps().filter(|(_, step)| step.is_root_map()) {
@@ -13,6 +14,11 @@ pub(super) fn check(report: &mut Report<'_>) {
                 ProblemKind::Condition(ConditionProblem::OnRootMap),
             );
         }
+    }
+    for (index, _) in report.steps().filter(|(_, step)| {
+        step.kind == StepKind::Single && step.on_element_failure == ElementFailure::Null
+    }) {
+        report.on_step(index, Part::ElementFailure, ProblemKind::NoElements);
     }
     for (name, value) in report.flow.options.set() {
         if let Some(problem) = out_of_bounds(name, value) {

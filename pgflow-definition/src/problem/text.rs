@@ -79,6 +79,12 @@ impl Display for Problem {
                  its dependencies; move it behind them",
                 Quoted(dependency)
             ),
+            ProblemKind::NoElements => write!(
+                f,
+                "{subject} has `on_element_failure = \"null\"`, but no elements: it is not a map step; remove \
+                 the mode, or make the step a map step with `map = ..`; what follows when the one task \
+                 of a step fails is set with `when_exhausted`"
+            ),
             ProblemKind::Condition(problem) => condition(f, subject, *part, problem),
             ProblemKind::Option {
                 name,
@@ -237,6 +243,7 @@ impl Display for Part {
             Self::MapSource => "map",
             Self::Required => "if",
             Self::Forbidden => "if_not",
+            Self::ElementFailure => "on_element_failure",
             Self::Option(name) => name.as_str(),
         })
     }

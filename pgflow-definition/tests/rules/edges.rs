@@ -1,6 +1,6 @@
 //! Dependencies of a definition.
 
-use pgflow_definition::{CycleEdge, Part, ProblemKind, StepDefinition};
+use pgflow_definition::{CycleEdge, ElementFailure, Part, ProblemKind, StepDefinition};
 use proptest::prelude::*;
 
 use crate::support::{any_flow, flow, map, only_problem, outline, step};
@@ -212,4 +212,26 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+#[test]
+fn only_a_map_step_can_do_without_elements() {
+    let tolerant = |step| StepDefinition {
+        on_element_failure: ElementFailure::Null,
+        ..step
+    };
+    let steps = [
+        tolerant(map("fetch", &[])),
+        tolerant(step("report", &["fetch"])),
+    ];
+    let definition = flow("audit", &steps);
+    assert_eq!(
+        outline(&definition),
+        [(Some(1), Part::ElementFailure, "no_elements")]
+    );
+    assert_eq!(
+        definition.problems()[0].to_string(),
+        "step `report` has `on_element_failure = \"null\"`, but no elements: it is not a map step; remove the mode, or make \
+         the step a map step with `map = ..`; what follows when the one task of a step fails is set with `when_exhausted`"
+    );
 }

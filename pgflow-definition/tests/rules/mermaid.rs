@@ -1,5 +1,5 @@
 use pgflow_definition::mermaid::{Step, render};
-use pgflow_definition::{Condition, SkipMode, StepDefinition, StepKind};
+use pgflow_definition::{Condition, ElementFailure, SkipMode, StepDefinition, StepKind};
 
 use crate::support::{flow, map, plain_flow, step};
 
@@ -69,6 +69,18 @@ fn a_map_over_the_input_says_so() {
 }
 
 #[test]
+fn a_map_that_does_without_failed_elements_says_so() {
+    let steps = [StepDefinition {
+        on_element_failure: ElementFailure::Null,
+        ..map("greet", &[])
+    }];
+    assert_eq!(
+        flow("greetings", &steps).to_mermaid(),
+        "graph LR\n    s_greet[[\"greet<br/>one task per element of the input<br/>null where an element fails\"]]\n"
+    );
+}
+
+#[test]
 fn words_of_mermaid_are_no_ids() {
     let steps = [step("end", &[]), step("graph", &["end"])];
     assert_eq!(
@@ -119,6 +131,7 @@ fn the_order_of_dependencies_is_that_of_the_steps() {
         condition: Condition::default(),
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
+        on_element_failure: ElementFailure::Fail,
     };
     let (a, b) = (step("a", &[]), step("b", &[]));
     let draw = |last: Step<'_>| render(&[Step::from(&a), Step::from(&b), last]);

@@ -1,7 +1,7 @@
 //! The JSON that startup sends.
 
 use pgflow_definition::{
-    Condition, FlowDefinition, FlowOptions, SkipMode, StepDefinition, StepOptions,
+    Condition, ElementFailure, FlowDefinition, FlowOptions, SkipMode, StepDefinition, StepOptions,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -28,6 +28,7 @@ fn a_complete_definition_has_this_shape() {
             },
             when_unmet: SkipMode::SkipCascade,
             when_exhausted: SkipMode::Skip,
+            on_element_failure: ElementFailure::Fail,
             needs_flow_input: true,
             ..step("report", &["parse", "inspect"])
         },
@@ -121,6 +122,21 @@ fn what_is_not_part_of_the_shape_does_not_show() {
         flow("audit", &plain).shape(),
         plain_flow("other", &other).shape()
     );
+}
+
+#[test]
+fn what_a_failed_element_is_shows_where_it_is_not_the_default() {
+    let failing = [map("a", &[])];
+    let tolerant = [StepDefinition {
+        on_element_failure: ElementFailure::Null,
+        ..failing[0]
+    }];
+    let step =
+        |steps: &[StepDefinition<'_>]| flow("audit", steps).shape().unwrap()["steps"][0].clone();
+    let mut expected = step(&failing);
+    assert_eq!(expected.get("onElementFailure"), None);
+    expected["onElementFailure"] = json!("null");
+    assert_eq!(step(&tolerant), expected);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Short ways to write definitions, and random ones.
 
 use pgflow_definition::{
-    Condition, FlowDefinition, FlowOptions, Part, Problem, QueueMode, SkipMode, StepDefinition,
-    StepKind, StepOptions,
+    Condition, ElementFailure, FlowDefinition, FlowOptions, Part, Problem, QueueMode, SkipMode,
+    StepDefinition, StepKind, StepOptions,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,6 +18,7 @@ pub(crate) fn step<'a>(slug: &'a str, depends_on: &'a [&'a str]) -> StepDefiniti
         condition: Condition::default(),
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
+        on_element_failure: ElementFailure::Fail,
         needs_flow_input: false,
     }
 }
@@ -138,6 +139,7 @@ impl OwnedFlow {
                 },
                 when_unmet: step.when_unmet,
                 when_exhausted: step.when_exhausted,
+                on_element_failure: ElementFailure::Fail,
                 needs_flow_input: false,
             })
             .collect();

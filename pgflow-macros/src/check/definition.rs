@@ -108,6 +108,7 @@ fn place(flow: &Flow<'_>, problem: &Problem) -> Span {
         Part::Slug | Part::QueueName | Part::QueueMode => step.slug_span(),
         Part::Dependency(position) => mention(step, position).span(),
         Part::MapSource | Part::Dependencies => mention(step, 0).span(),
+        Part::ElementFailure => pattern("on_element_failure"),
         Part::Required => pattern("if"),
         Part::Forbidden => pattern("if_not"),
         Part::Option(name) => pattern(name.as_str()),

@@ -125,6 +125,23 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
         ),
         // Whether it is an alias, or lacks its arguments, is for rustc to say.
         OutputMistake::Alias(_) => {}
+        OutputMistake::NullElement(ty) => {
+            let help = match bare(ty) {
+                Type::Tuple(_) => "return something that is not null, such as `bool`".to_owned(),
+                _ => format!(
+                    "return a type that is never null, such as a struct with a field of type `{}`",
+                    show(ty)
+                ),
+            };
+            errors.on(
+                ty,
+                format!(
+                    "`{name}` returns `{}` for an element, and a null of its own could not be distinguished from an element that failed \
+                     (`on_element_failure = \"null\"`)\n\nhelp: {help}",
+                    show(ty)
+                ),
+            );
+        }
         OutputMistake::Unstorable(parts) => {
             for part in parts {
                 let message = match part.kind {

@@ -29,6 +29,19 @@ pub(super) fn of_element(step: &Step<'_>) -> TokenStream {
     quote!(&#name.0)
 }
 
+/// The codec of what a task returns.
+pub(super) fn of_task(flow: &Flow<'_>, index: usize) -> TokenStream {
+    let step = &flow.steps[index];
+    if step.is_tolerant() {
+        let name = name_for("__CODEC_OF_", step);
+        quote!(&#name.2)
+    } else if step.map.is_some() {
+        of_element(step)
+    } else {
+        of_output(flow, index)
+    }
+}
+
 /// The codec of the flow's input, whose type `impl Flow` checks.
 pub(super) fn of_input(flow: &Flow<'_>) -> TokenStream {
     let self_ty = &flow.self_ty;
@@ -47,6 +60,13 @@ pub(super) fn item(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenStrea
         return TokenStream::new();
     };
     let (name, value) = (name_for("__CODEC_OF_", step), value::output_name(step));
+    if step.is_tolerant() {
+        let (some, codecs) = (
+            value::some_name(step),
+            call_for("tolerant_codecs", &output.ok),
+        );
+        return quote!(const #name: __p::TolerantCodecs<#some> = #codecs;);
+    }
     let element = match step.map {
         Some(_) => Some(&output.ok),
         None => vec_element(&output.ok),

@@ -66,6 +66,7 @@ fn step(definition: &StepDefinition<'_>, step: &Step<'_>) -> TokenStream {
         condition,
         when_unmet,
         when_exhausted,
+        on_element_failure,
         needs_flow_input,
     } = *definition;
     let mut calls = Calls::of(&step.args.keys, quote!(__p::step(#slug)));
@@ -102,6 +103,11 @@ fn step(definition: &StepDefinition<'_>, step: &Step<'_>) -> TokenStream {
     calls.call_with("when_unmet", step.args.when_unmet.map(|_| mode(when_unmet)));
     let exhausted = step.args.when_exhausted.map(|_| mode(when_exhausted));
     calls.call_with("when_exhausted", exhausted);
+    let element = (step.args.on_element_failure).map(|_| {
+        let mode = format_ident!("{on_element_failure:?}");
+        quote!(__p::ElementFailure::#mode)
+    });
+    calls.call_with("on_element_failure", element);
     let (step, input) = (
         calls.tokens,
         needs_flow_input.then(|| quote!(.takes_input())),

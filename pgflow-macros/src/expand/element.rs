@@ -21,7 +21,8 @@ pub(super) enum Element<'m> {
 }
 
 pub(super) struct Known<'m> {
-    pub(super) ty: &'m Type,
+    /// An `Option` of it, where an element may have failed, has no written type.
+    pub(super) ty: Option<&'m Type>,
     /// The same for items of ours.
     pub(super) value: TokenStream,
     pub(super) codec: TokenStream,
@@ -45,7 +46,7 @@ fn of_input<'m>(flow: &'m Flow<'_>, at: Span) -> Option<Element<'m>> {
     let list = flow.input.as_ref()?;
     Some(match vec_element(list) {
         Some(ty) => Element::Known(Known {
-            ty,
+            ty: Some(ty),
             value: value::input_element(flow),
             codec: codec::of_input_element(flow),
             source: None,
@@ -68,7 +69,7 @@ fn of_output<'m>(source: &'m Step<'_>, at: Span) -> Option<Element<'m>> {
     };
     Some(match ty {
         Some(ty) => Element::Known(Known {
-            ty,
+            ty: (!source.is_tolerant()).then_some(ty),
             value: value::element_name(source).into_token_stream(),
             codec: codec::of_element(source),
             source: Some(source),

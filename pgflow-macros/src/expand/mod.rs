@@ -117,6 +117,7 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
             type Queues = #queues;
             const DEFINITION: &'static __p::FlowDefinition<'static> = &#definition;
             const __HANDLERS: &'static [__p::Handler<#state>] = __HANDLERS;
+            const __BUILD: __p::Option<&'static __p::str> = ::core::option_env!("CARGO_PKG_VERSION");
             fn __output(__outputs: &__p::Outputs<'_>) -> __p::Result<#output, __p::DecodeError> {
                 __p::Result::Ok(#output { #(#fields)* })
             }

@@ -22,7 +22,10 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
         // Placed at the type, where a derive that the type lacks is reported; no lint looks at names of ours.
         let (at, _) = ends(&ty);
         let (public, field) = (visible_at(at), ours_at(step.ident));
-        let what = format!(" The output of [`{}::{}`]", flow.step_enum, step.variant);
+        let mut what = format!(" The output of [`{}::{}`]", flow.step_enum, step.variant);
+        if step.is_tolerant() {
+            what.push_str(" with a `None` for each element that failed");
+        }
         if flow.skips[index].may_be_skipped {
             let doc = format!("{what}, or `None` if it was skipped.");
             quote!(#[doc = #doc] #public #field: ::core::option::Option<#ty>)

@@ -88,7 +88,7 @@ fn body(
     }
     let (holds, result) = (holds(flow, step), local("__result"));
     let call = call(flow, step, arguments);
-    let finish = finish(flow, index, step, output, &result);
+    let finish = finish(flow, index, output, &result);
     quote! {
         type __Run = __p::Run<#holds>;
         __Run::handler(async move {
@@ -169,18 +169,9 @@ fn call(flow: &Flow<'_>, step: &Step<'_>, arguments: TokenStream) -> TokenStream
 }
 
 /// The encoding of the result, placed at the return type: there one that is no step's is reported.
-fn finish(
-    flow: &Flow<'_>,
-    index: usize,
-    step: &Step<'_>,
-    output: &Output,
-    result: &Ident,
-) -> TokenStream {
+fn finish(flow: &Flow<'_>, index: usize, output: &Output, result: &Ident) -> TokenStream {
     let ok = &output.ok;
-    let codec = match step.map {
-        Some(_) => codec::of_element(step),
-        None => codec::of_output(flow, index),
-    };
+    let codec = codec::of_task(flow, index);
     let (at, _) = ends(&output.whole);
     let inferred = quote_spanned!(at=> _);
     let err = output

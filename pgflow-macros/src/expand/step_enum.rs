@@ -123,9 +123,16 @@ fn place(flow: &Flow<'_>, step: &Step<'_>) -> String {
         })
         .collect();
     let dependencies = dependencies.join(", ");
+    let failed = if step.is_tolerant() {
+        " One that fails is `None`."
+    } else {
+        ""
+    };
     match step.map {
-        Some(MapOver::Input(_)) => " Runs once for each element of the flow's input.".to_owned(),
-        Some(_) => format!(" Runs once for each element of {dependencies}."),
+        Some(MapOver::Input(_)) => {
+            format!(" Runs once for each element of the flow's input.{failed}")
+        }
+        Some(_) => format!(" Runs once for each element of {dependencies}.{failed}"),
         None if dependencies.is_empty() => " Depends on nothing.".to_owned(),
         None => format!(" Depends on {dependencies}."),
     }

@@ -101,7 +101,7 @@ impl<'m> Check<'m> {
             slot,
             sentence,
             ty: value::output_name(source).into_token_stream(),
-            borrowed: borrowed(&output.ok, element),
+            borrowed: borrowed(Some(&output.ok), element),
             source: Some(source),
             origin: output.ok.to_token_stream(),
             beside_origin: output.arrow,
@@ -113,10 +113,14 @@ impl<'m> Check<'m> {
             return None;
         };
         let (name, sentence) = match element.source {
+            Some(source) if source.is_tolerant() => (
+                format_ident!("element_of_{}", source.name),
+                "TakesTolerantElement",
+            ),
             Some(source) => (format_ident!("element_of_{}", source.name), "TakesElement"),
             None => (format_ident!("input_element"), "TakesInputElement"),
         };
-        let part = vec_element(element.ty);
+        let part = element.ty.and_then(vec_element);
         let value = &element.value;
         let part = part.map(|_| quote!(<#value as __p::IntoIterator>::Item));
         Some(Self {
@@ -159,12 +163,17 @@ fn sentence(
     param: &Param,
 ) -> (&'static str, &'static str, &'static str) {
     if skips.leaves_dependents_without {
-        let sentence = if source.when_exhausted() == SkipMode::Skip {
-            "TakesFallible"
-        } else {
-            "TakesConditional"
+        let is_fallible = source.when_exhausted() == SkipMode::Skip;
+        let sentence = match (source.is_tolerant(), is_fallible) {
+            (false, true) => "TakesFallible",
+            (false, false) => "TakesConditional",
+            (true, true) => "TakesTolerantFallible",
+            (true, false) => "TakesTolerantConditional",
         };
         return ("Skippable", "output", sentence);
+    }
+    if source.is_tolerant() {
+        return ("Required", "output", "TakesTolerantOutputs");
     }
     if is_option(&param.ty) && !is_option(&output.ok) {
         let sentence = if skips.cascades {
@@ -182,10 +191,10 @@ fn sentence(
 }
 
 /// The form in which a value can be borrowed besides a reference to it.
-fn borrowed(ty: &Type, element: Option<TokenStream>) -> Option<TokenStream> {
+fn borrowed(ty: Option<&Type>, element: Option<TokenStream>) -> Option<TokenStream> {
     match element {
         Some(element) => Some(quote!(&'s [#element])),
-        None if is_string(ty) => Some(quote!(&'s __p::str)),
+        None if ty.is_some_and(is_string) => Some(quote!(&'s __p::str)),
         None => None,
     }
 }

@@ -20,6 +20,14 @@ pub(super) fn of_step(step: &Step<'_>) -> TokenStream {
         Some(_) => Some(&output.ok),
         None => vec_element(&output.ok),
     };
+    if step.is_tolerant() {
+        let (some, element, ty) = (some_name(step), element_name(step), &output.ok);
+        return quote! {
+            type #some = __p::Value<fn() -> #ty>;
+            type #element = __p::Option<#some>;
+            type #name = __p::Vec<#element>;
+        };
+    }
     if let Some(ty) = element {
         let element = element_name(step);
         quote! {
@@ -40,6 +48,11 @@ pub(super) fn output_name(step: &Step<'_>) -> Ident {
 /// An element of it; only for a map step, or one that returns a `Vec<_>`.
 pub(super) fn element_name(step: &Step<'_>) -> Ident {
     name_for("__Item_", step)
+}
+
+/// What an element is that did not fail; only for a map step that does without those that did.
+pub(super) fn some_name(step: &Step<'_>) -> Ident {
+    name_for("__Some_", step)
 }
 
 /// The flow's input.

@@ -148,6 +148,9 @@ impl<'s> Flow<'s> {
         let step = &self.steps[step];
         let ok = &step.output.as_ref().ok()?.ok;
         Some(match step.map {
+            Some(_) if step.is_tolerant() => {
+                quote!(::std::vec::Vec<::core::option::Option<#ok>>)
+            }
             Some(_) => quote!(::std::vec::Vec<#ok>),
             None => ok.to_token_stream(),
         })

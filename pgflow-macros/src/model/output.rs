@@ -8,7 +8,7 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::types::{bare, has_associated_type, unsized_part, without_self};
+use super::types::{bare, has_associated_type, is_option, unsized_part, without_self};
 
 /// `..Result<Ok, Err>`.
 pub(crate) struct Output {
@@ -29,6 +29,8 @@ pub(crate) enum OutputMistake {
     Swapped(Box<Type>),
     /// Something that is called a result, but does not name the output.
     Alias(Box<Type>),
+    /// An element that may be null, of a step for which null stands for one that failed.
+    NullElement(Box<Type>),
     /// Parts of the output that can't be stored.
     Unstorable(Vec<Unstorable>),
 }
@@ -73,6 +75,20 @@ impl Output {
             whole: without_self(whole, self_ty),
             arrow: arrow.spans[0],
         })
+    }
+}
+
+impl Output {
+    /// The same, unless an element that failed could not be told from it.
+    pub(super) fn for_element(self, null_is_failure: bool) -> Result<Self, OutputMistake> {
+        let is_null = |ty: &Type| match bare(ty) {
+            Type::Tuple(tuple) => tuple.elems.is_empty(),
+            ty => is_option(ty),
+        };
+        if null_is_failure && is_null(&self.ok) {
+            return Err(OutputMistake::NullElement(Box::new(self.ok)));
+        }
+        Ok(self)
     }
 }
 

@@ -1,6 +1,6 @@
 //! One step.
 
-use pgflow_definition::{SkipMode, skip::SkipRule};
+use pgflow_definition::{ElementFailure, SkipMode, skip::SkipRule};
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, FnArg, Safety, ext::IdentExt};
 
@@ -46,7 +46,11 @@ impl<'s> Step<'s> {
             edges: Vec::new(),
             map: None,
             params: Vec::new(),
-            output: Output::read(&source.sig, self_ty),
+            output: Output::read(&source.sig, self_ty).and_then(|output| {
+                let is_element = source.args.map.is_some()
+                    && source.args.on_element_failure == Some(ElementFailure::Null);
+                output.for_element(is_element)
+            }),
             required: None,
             forbidden: None,
         }
@@ -104,6 +108,20 @@ impl<'s> Step<'s> {
     /// Also when the condition can't be read.
     pub(crate) fn is_conditional(&self) -> bool {
         self.args.key("if").is_some() || self.args.key("if_not").is_some()
+    }
+
+    /// Whether an element that fails is `None` for the dependents of this map.
+    pub(crate) fn is_tolerant(&self) -> bool {
+        self.map.is_some() && self.args.on_element_failure == Some(ElementFailure::Null)
+    }
+
+    /// The mode as the rules are to judge it: of a step whose `map` leads nowhere, it is no mistake more.
+    pub(crate) fn on_element_failure(&self) -> ElementFailure {
+        let is_of_elements = matches!(self.map, Some(MapOver::Input(_) | MapOver::Step(..)));
+        match self.args.on_element_failure {
+            Some(mode) if is_of_elements || self.args.key("map").is_none() => mode,
+            _ => ElementFailure::Fail,
+        }
     }
 
     pub(crate) fn skip_rule(&self) -> SkipRule {

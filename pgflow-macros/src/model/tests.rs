@@ -150,6 +150,7 @@ fn outputs_are_read_from_the_return_type() {
                 Ok(output) => types::show(&output.ok),
                 Err(OutputMistake::Missing) => "missing".to_owned(),
                 Err(OutputMistake::NotAResult(_)) => "not a result".to_owned(),
+                Err(OutputMistake::NullElement(_)) => "null".to_owned(),
                 Err(OutputMistake::Future(_, value)) => {
                     format!("a future of {}", types::show(value))
                 }

@@ -303,6 +303,22 @@ pub(crate) const STEP: &[Argument] = &[
         hover: "`when_exhausted = \"fail\"`: what happens when the last attempt has failed: `\"fail\"` (the default), `\"skip\"` or `\"skip-cascade\"`.",
         ..ARGUMENT
     },
+    Argument {
+        key: "on_element_failure",
+        other_words: &[
+            "on_item_failure",
+            "on_task_failure",
+            "on_partial_failure",
+            "allow_failures",
+            "allow_partial",
+            "tolerate_failures",
+            "failure_tolerance",
+        ],
+        form: "`\"fail\"` or `\"null\"`, on a map step: what an element is whose last attempt has failed, or one permanently; `\"null\"`: a `None` in the list, which dependents take as `Vec<Option<T>>`. When every element fails, so does the step",
+        default: "`\"fail\"`",
+        hover: "`on_element_failure = \"null\"`: an element whose last attempt has failed is `None` in the list of this map step, `Vec<Option<T>>` for its dependents; `\"fail\"` (the default): `when_exhausted` decides.",
+        ..ARGUMENT
+    },
 ];
 
 fn all() -> impl Iterator<Item = &'static Argument> {

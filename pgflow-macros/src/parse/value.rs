@@ -1,7 +1,7 @@
 //! The values of arguments.
 
 use pgflow_definition::{
-    SkipMode,
+    ElementFailure, SkipMode,
     options::{MAX_OPTION, OptionName, OptionProblem},
 };
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
@@ -265,15 +265,50 @@ fn is_integer_suffix(suffix: &str) -> bool {
             && ["8", "16", "32", "64", "128", "size"].contains(&size))
 }
 
-/// A mode. One that is written in another way is reported, and then taken as meant.
 pub(super) fn mode(
     key: &Ident,
     input: ParseStream<'_>,
     errors: &mut Errors,
 ) -> syn::Result<SkipMode> {
     const MODES: [SkipMode; 3] = [SkipMode::Fail, SkipMode::Skip, SkipMode::SkipCascade];
-    const TAKES: &str = "takes \"fail\", \"skip\" or \"skip-cascade\"";
-    equals(key, input, "\"skip\"")?;
+    let takes = "\"fail\", \"skip\" or \"skip-cascade\"";
+    one_of(
+        key,
+        input,
+        errors,
+        MODES.map(|mode| (mode.as_str(), mode)),
+        "skip",
+        takes,
+    )
+}
+
+pub(super) fn element_failure(
+    key: &Ident,
+    input: ParseStream<'_>,
+    errors: &mut Errors,
+) -> syn::Result<ElementFailure> {
+    const MODES: [ElementFailure; 2] = [ElementFailure::Fail, ElementFailure::Null];
+    let takes = "\"fail\" or \"null\"";
+    one_of(
+        key,
+        input,
+        errors,
+        MODES.map(|mode| (mode.as_str(), mode)),
+        "null",
+        takes,
+    )
+}
+
+/// A mode. One that is written in another way is reported, and then taken as meant.
+fn one_of<T: Copy, const N: usize>(
+    key: &Ident,
+    input: ParseStream<'_>,
+    errors: &mut Errors,
+    modes: [(&'static str, T); N],
+    example: &str,
+    all: &str,
+) -> syn::Result<T> {
+    equals(key, input, &format!("\"{example}\""))?;
     let written = whole(input)?;
     let text = syn::parse2::<LitStr>(written.clone());
     let is_text = text.as_ref().is_ok_and(|text| text.suffix().is_empty());
@@ -282,20 +317,27 @@ pub(super) fn mode(
         Err(_) if is_constant(&written) => String::new(),
         Err(_) => last_word(&written),
     };
-    let named = |word: &str| MODES.into_iter().find(|mode| mode.as_str() == word);
+    let named = |word: &str| {
+        let mut modes = modes.iter();
+        modes.find_map(|(name, mode)| (*name == word).then_some(*mode))
+    };
     if let (Some(mode), true) = (named(&word), is_text) {
         return Ok(mode);
     }
-    let meant = nearest(&word, MODES.map(SkipMode::as_str));
+    let meant = nearest(&word, modes.map(|(name, _)| name));
     let message = match (is_text, meant) {
+        // So few that they can all be named.
+        (true, Some(mode)) if N == 2 => format!(
+            "`{key}` has no mode \"{word}\"\n\nhelp: did you mean \"{mode}\"? It takes {all}"
+        ),
         (true, Some(mode)) => {
             format!("`{key}` has no mode \"{word}\"\n\nhelp: did you mean \"{mode}\"?")
         }
-        (true, None) => format!("`{key}` has no mode \"{word}\"\n\nhelp: it {TAKES}"),
+        (true, None) => format!("`{key}` has no mode \"{word}\"\n\nhelp: it takes {all}"),
         (false, Some(mode)) => {
             format!("`{key}` takes a mode as a string; write `{key} = \"{mode}\"`")
         }
-        (false, None) => format!("`{key}` {TAKES}"),
+        (false, None) => format!("`{key}` takes {all}"),
     };
     let error = syn::Error::new_spanned(written, message);
     match meant.and_then(named) {

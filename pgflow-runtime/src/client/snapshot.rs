@@ -32,7 +32,7 @@ pub enum StepStatus {
     Created,
     /// Has tasks that wait or run.
     Started,
-    /// All its tasks completed.
+    /// All its tasks completed, or, of a map step that does without elements that fail, some of them.
     Completed,
     /// It failed the run.
     Failed,
@@ -87,8 +87,11 @@ pub struct StepSnapshot {
     pub status: StepStatus,
     /// How many tasks it has; unknown for a map step whose source has not completed.
     pub initial_tasks: Option<i32>,
-    /// How many of them have not completed; none before the step starts, and of a skipped step.
+    /// How many of them the step waits for; none before the step starts, and of a skipped step.
     pub remaining_tasks: Option<i32>,
+    /// How many of them have failed, of a map step that does without them (`on_element_failure = "null"`).
+    #[serde(default)]
+    pub failed_tasks: i32,
     /// How many of its dependencies have neither completed nor been skipped.
     pub remaining_deps: i32,
     /// What it returned; none as long as it has not completed, and for JSON null.
@@ -230,6 +233,8 @@ pub struct TaskCounts {
     pub total: u64,
     /// How many of them have completed.
     pub completed: u64,
+    /// How many of them have failed, of a map step that does without them (`on_element_failure = "null"`).
+    pub failed: u64,
 }
 
 impl StepSnapshot {
@@ -237,9 +242,11 @@ impl StepSnapshot {
     pub fn tasks(&self) -> Option<TaskCounts> {
         let total = u64::try_from(self.initial_tasks?).ok()?;
         let remaining = u64::try_from(self.remaining_tasks?).ok()?;
+        let failed = u64::try_from(self.failed_tasks).ok()?;
         Some(TaskCounts {
             total,
-            completed: total.saturating_sub(remaining),
+            completed: total.saturating_sub(remaining + failed),
+            failed,
         })
     }
 }

@@ -60,6 +60,12 @@ impl Misfit {
             problem: "it is missing".to_owned(),
         }
     }
+
+    /// The element in which the mistake lies, of a list.
+    pub(super) fn first_index(&self) -> Option<i32> {
+        let (index, _) = self.path.strip_prefix('[')?.split_once(']')?;
+        index.parse().ok()
+    }
 }
 
 impl fmt::Display for Misfit {

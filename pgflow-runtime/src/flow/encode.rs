@@ -30,6 +30,12 @@ pub enum EncodeError {
         /// Why.
         source: serde_json::Error,
     },
+    /// It is null, and the output of a map step with `on_element_failure = "null"`.
+    #[error(
+        "it is null, which stands for an element that failed (`on_element_failure = \"null\"`); return something that \
+         is never null"
+    )]
+    FailedElement,
     /// A string in it contains U+0000, which `jsonb` has no form for.
     #[error(
         "{}it contains the character U+0000, which Postgres can't store in `jsonb`; remove the character, or encode the \

@@ -26,6 +26,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod traits;
+mod unreadable;
 mod watch;
 
 pub use decode::DecodeError;
@@ -44,4 +45,6 @@ pub(crate) use stored::{encode, input_fields};
 pub use task::Task;
 #[doc(hidden)]
 pub use traits::SharedState;
+pub(crate) use traits::build_of;
 pub use traits::{BoxFuture, Flow, Handler, HandlerFuture, StepId};
+pub(crate) use unreadable::{Builds, Source, Unreadable};

@@ -3,6 +3,7 @@
 use std::{error::Error, fmt, time::Duration};
 
 use super::{
+    Unreadable,
     marker::{self, Retry},
     message,
 };
@@ -117,6 +118,11 @@ impl StepError {
     /// Whether further attempts are ruled out.
     pub fn is_permanent(&self) -> bool {
         self.retry.is_permanent()
+    }
+
+    /// The value that could not be read, where that is why the attempt failed.
+    pub(crate) fn unreadable(&mut self) -> Option<&mut Unreadable> {
+        self.cause.downcast_mut()
     }
 
     pub(crate) fn retry(&self) -> Retry {

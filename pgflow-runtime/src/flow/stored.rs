@@ -29,6 +29,14 @@ pub trait Stored: Sized + Send + Sync + 'static {
     fn list_as_json(list: &Vec<Self>) -> &dyn AsJson;
     /// Reads a list of values in one go.
     fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit>;
+    /// Writes a value that may be missing.
+    fn encode_option(option: &Option<Self>) -> Result<Box<RawValue>, EncodeError>;
+    /// Reads a value that may be missing.
+    fn decode_option(json: &RawValue) -> Result<Option<Self>, Misfit>;
+    /// Writes a list of such values in one go.
+    fn encode_options(list: &[Option<Self>]) -> Result<Box<RawValue>, EncodeError>;
+    /// Reads a list of such values in one go.
+    fn decode_options(json: &RawValue) -> Result<Vec<Option<Self>>, Misfit>;
     /// The names of its fields in JSON, where they are known.
     fn fields() -> Option<&'static [&'static str]>;
 }
@@ -48,6 +56,22 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stored for T {
     }
 
     fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit> {
+        decode(json)
+    }
+
+    fn encode_option(option: &Option<Self>) -> Result<Box<RawValue>, EncodeError> {
+        to_json(option)
+    }
+
+    fn decode_option(json: &RawValue) -> Result<Option<Self>, Misfit> {
+        decode(json)
+    }
+
+    fn encode_options(list: &[Option<Self>]) -> Result<Box<RawValue>, EncodeError> {
+        to_json(list)
+    }
+
+    fn decode_options(json: &RawValue) -> Result<Vec<Option<Self>>, Misfit> {
         decode(json)
     }
 
@@ -98,6 +122,34 @@ pub type ListCodecs<T> = (Codec<T>, Codec<Vec<T>>);
 /// Both, from one mention of the bound.
 pub const fn list_codecs<T: Stored>() -> ListCodecs<T> {
     (codec(), vec_codec())
+}
+
+/// The codecs of an element that may have failed, of a list of them, and of one that did not fail, which is never null.
+pub type TolerantCodecs<T> = (Codec<Option<T>>, Codec<Vec<Option<T>>>, Codec<T>);
+
+/// All of them, from one mention of the bound.
+pub const fn tolerant_codecs<T: Stored>() -> TolerantCodecs<T> {
+    let option = Codec {
+        encode: T::encode_option,
+        decode: T::decode_option,
+    };
+    let list: Codec<Vec<Option<T>>> = Codec {
+        encode: |list| T::encode_options(list),
+        decode: T::decode_options,
+    };
+    let some = Codec {
+        encode: |output| T::encode(output).and_then(not_null),
+        decode: T::decode,
+    };
+    (option, list, some)
+}
+
+/// Null stands for an element that failed.
+fn not_null(json: Box<RawValue>) -> Result<Box<RawValue>, EncodeError> {
+    match json.get() {
+        "null" => Err(EncodeError::FailedElement),
+        _ => Ok(json),
+    }
 }
 
 /// The codec of a flow's input; the bound is the one on [`Flow::Input`].

@@ -67,3 +67,25 @@ sentence!("The types for an element of a list." TakesElement TakesElementOr Requ
 sentence!("The types for an element of the flow's input." TakesInputElement TakesInputElementOr Required {
     message = "step `{ME}` maps over the flow's input, whose elements are `{Out}`, but its `item` is `{Self}`"
 });
+
+sentence!("The types for the outputs of a map step some of whose elements may have failed." TakesTolerantOutputs TakesTolerantOutputsOr Required {
+    message = "step `{ME}` takes `{SOURCE}` as `{Self}`, but step `{SOURCE}` returns `{Out}`",
+    note = "`{SOURCE}` has `on_element_failure = \"null\"`: an element whose attempts are exhausted is `None`, each other one `Some`"
+});
+
+sentence!("The same where the step has a condition." TakesTolerantConditional TakesTolerantConditionalOr Skippable {
+    message = "step `{ME}` takes `{SOURCE}` as `{Self}`, but step `{SOURCE}` returns `{Out}` and may be skipped",
+    note = "`{SOURCE}` has `on_element_failure = \"null\"`: an element whose attempts are exhausted is `None`, each other one `Some`",
+    note = "`{SOURCE}` is skipped when its condition is not met, and `{ME}` runs without its output then: the output is taken in an `Option`"
+});
+
+sentence!("The same where the step is skipped when every element fails." TakesTolerantFallible TakesTolerantFallibleOr Skippable {
+    message = "step `{ME}` takes `{SOURCE}` as `{Self}`, but step `{SOURCE}` returns `{Out}` and may be skipped",
+    note = "`{SOURCE}` has `on_element_failure = \"null\"`: an element whose attempts are exhausted is `None`, each other one `Some`",
+    note = "`{SOURCE}` is skipped when every element fails, and `{ME}` runs without its output then: the output is taken in an `Option`"
+});
+
+sentence!("The types for an element that may have failed." TakesTolerantElement TakesTolerantElementOr Required {
+    message = "step `{ME}` maps over `{SOURCE}`, whose elements are `{Out}`, but its `item` is `{Self}`",
+    note = "`{SOURCE}` has `on_element_failure = \"null\"`: an element whose attempts are exhausted is `None`, each other one `Some`"
+});

@@ -6,11 +6,12 @@ use pgflow_definition::{StepDefinition, StepKind};
 use serde_json::value::RawValue;
 
 use super::{
-    DecodeError, StepError,
+    StepError,
     decode::{Misfit, decode_object},
     map_source::{MapInput, MapSource},
     slot::{Required, Skippable},
     stored::{Codec, Stored, codec},
+    unreadable::{Origin, Unreadable},
 };
 use crate::context::StepContext;
 
@@ -38,7 +39,9 @@ impl<'a> Task<'a> {
             }
         }
         let dependencies = if step.kind == StepKind::Single && !step.depends_on.is_empty() {
-            decode_object(input).map_err(|misfit| Source::Dependencies.unreadable(misfit))?
+            decode_object(input).map_err(|misfit| {
+                Unreadable::error(step, ctx.task_index(), Origin::Dependencies, misfit)
+            })?
         } else {
             BTreeMap::new()
         };
@@ -59,19 +62,24 @@ impl<'a> Task<'a> {
     /// The flow's input.
     #[doc(hidden)]
     pub fn input<T>(&self, codec: &Codec<T>) -> Result<Required<T>, StepError> {
-        read(Source::FlowInput, self.flow_input()?, codec)
+        read(self, Origin::FlowInput, self.flow_input()?, codec)
     }
 
     /// The element of a map step.
     #[doc(hidden)]
     pub fn item<T>(&self, codec: &Codec<T>) -> Result<Required<T>, StepError> {
-        read(Source::Element, self.input, codec)
+        read(self, Origin::Element, self.input, codec)
     }
 
     /// The output of a dependency that is always there.
     #[doc(hidden)]
     pub fn required<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Required<T>, StepError> {
-        read(Source::Dependency(slug), self.dependency(slug)?, codec)
+        read(
+            self,
+            Origin::Dependency(slug),
+            self.dependency(slug)?,
+            codec,
+        )
     }
 
     /// The output of a dependency that may have been skipped.
@@ -82,7 +90,7 @@ impl<'a> Task<'a> {
         };
         match (codec.decode)(json) {
             Ok(value) => Ok(Skippable(Some(value))),
-            Err(misfit) => Err(Source::Dependency(slug).unreadable(misfit)),
+            Err(misfit) => Err(self.unreadable(Origin::Dependency(slug), misfit)),
         }
     }
 
@@ -90,12 +98,17 @@ impl<'a> Task<'a> {
         let is_own_input = self.step.kind == StepKind::Single && self.step.depends_on.is_empty();
         // A claim that has it for other tasks of the run, too, leaves it out of this one's own input.
         let json = self.flow_input.or(is_own_input.then_some(self.input));
-        json.ok_or_else(|| Source::FlowInput.unreadable(Misfit::absent()))
+        json.ok_or_else(|| self.unreadable(Origin::FlowInput, Misfit::absent()))
     }
 
     fn dependency(&self, slug: &str) -> Result<&'a RawValue, StepError> {
         let json = self.dependencies.get(slug).copied();
-        json.ok_or_else(|| Source::Dependency(slug).unreadable(Misfit::absent()))
+        json.ok_or_else(|| self.unreadable(Origin::Dependency(slug), Misfit::absent()))
+    }
+
+    #[cold]
+    fn unreadable(&self, origin: Origin<'_>, misfit: Misfit) -> StepError {
+        Unreadable::error(self.step, self.ctx.task_index(), origin, misfit)
     }
 }
 
@@ -110,38 +123,16 @@ fn unreadable(json: &RawValue) -> Option<String> {
     object.remove(KEY).filter(|_| object.is_empty())
 }
 
-/// What a value is read from, in words.
-#[derive(Clone, Copy)]
-enum Source<'s> {
-    FlowInput,
-    Element,
-    Dependency(&'s str),
-    Dependencies,
-}
-
-impl Source<'_> {
-    /// The same text would not fit the next time either.
-    #[cold]
-    fn unreadable(self, misfit: Misfit) -> StepError {
-        let what = match self {
-            Self::FlowInput => "the flow's input".to_owned(),
-            Self::Element => "the element (`item`)".to_owned(),
-            Self::Dependency(slug) => format!("the output of dependency `{slug}`"),
-            Self::Dependencies => "the outputs of the dependencies".to_owned(),
-        };
-        StepError::permanent(DecodeError::new(what, misfit))
-    }
-}
-
 // The compiler builds this once for each type: all that does not depend on the type is elsewhere, and a closure would be one more function.
 fn read<T>(
-    source: Source<'_>,
+    task: &Task<'_>,
+    origin: Origin<'_>,
     json: &RawValue,
     codec: &Codec<T>,
 ) -> Result<Required<T>, StepError> {
     match (codec.decode)(json) {
         Ok(value) => Ok(Required(Some(value))),
-        Err(misfit) => Err(source.unreadable(misfit)),
+        Err(misfit) => Err(task.unreadable(origin, misfit)),
     }
 }
 
@@ -167,7 +158,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use pgflow_definition::{Condition, SkipMode, StepOptions};
+    use pgflow_definition::{Condition, ElementFailure, SkipMode, StepOptions};
 
     use super::*;
     use crate::flow::{slot::FromSlot, tests::context};
@@ -181,6 +172,7 @@ mod tests {
             condition: Condition::default(),
             when_unmet: SkipMode::Skip,
             when_exhausted: SkipMode::Fail,
+            on_element_failure: ElementFailure::Fail,
             needs_flow_input: true,
         }
     }
@@ -248,33 +240,35 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_fit_fails_for_good_and_is_not_quoted() {
+    async fn what_does_not_fit_fails_for_now_and_is_not_quoted() {
         let step = step(StepKind::Single, &["parse"]);
         let task = Task::new(&step, raw(r#"{"parse":{"a":"hunter2"}}"#), None, context())
             .expect("an object");
 
-        let error = task
-            .required("parse", &codec::<BTreeMap<String, u8>>())
-            .expect_err("not a number");
-        assert!(error.is_permanent());
-        assert_eq!(
-            error.message(),
-            "the output of dependency `parse`: at `a`: invalid type (a string), expected u8 (line 1, column 14)"
+        let fails = |error: StepError, expected: &str| {
+            assert!(!error.is_permanent());
+            let message = error.message();
+            let message =
+                message.strip_prefix("step `report`: this build can't read a stored value: ");
+            let message = message.and_then(|message| message.split_once("; roll back"));
+            assert_eq!(message.map(|(problem, _)| problem), Some(expected));
+        };
+        fails(
+            task.required("parse", &codec::<BTreeMap<String, u8>>())
+                .expect_err("not a number"),
+            "the output of dependency `parse`: at `a`: invalid type (a string), expected u8 (line 1, column 14)",
         );
-        let error = task.required("other", &codec::<u8>()).expect_err("absent");
-        assert_eq!(
-            error.message(),
-            "the output of dependency `other`: it is missing"
+        fails(
+            task.required("other", &codec::<u8>()).expect_err("absent"),
+            "the output of dependency `other`: it is missing",
         );
-        let error = task.input(&codec::<u8>()).expect_err("absent");
-        assert_eq!(error.message(), "the flow's input: it is missing");
-
-        let error =
-            Task::new(&step, raw("\"hunter2\""), None, context()).expect_err("not an object");
-        assert!(error.is_permanent());
-        assert_eq!(
-            error.message(),
-            "the outputs of the dependencies: invalid type (a string), expected a map (line 1, column 9)"
+        fails(
+            task.input(&codec::<u8>()).expect_err("absent"),
+            "the flow's input: it is missing",
+        );
+        fails(
+            Task::new(&step, raw("\"hunter2\""), None, context()).expect_err("not an object"),
+            "the outputs of the dependencies: invalid type (a string), expected a map (line 1, column 9)",
         );
     }
 }

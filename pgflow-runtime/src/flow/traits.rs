@@ -62,9 +62,18 @@ pub trait Flow: Sized + 'static {
     #[doc(hidden)]
     const __HANDLERS: &'static [Handler<Self::State>];
 
+    /// The version of the crate that declares the flow, where there is one.
+    #[doc(hidden)]
+    const __BUILD: Option<&'static str> = None;
+
     /// Reads the outputs of the leaf steps.
     #[doc(hidden)]
     fn __output(outputs: &Outputs<'_>) -> Result<Self::Output, DecodeError>;
+}
+
+/// The build of the application by default: an empty version is none.
+pub(crate) fn build_of<F: Flow>() -> Option<&'static str> {
+    F::__BUILD.filter(|build| !build.is_empty())
 }
 
 /// What threads can share: the state of a flow.

@@ -23,7 +23,7 @@ pub(crate) async fn read_history(
              'steps', coalesce(( \
                  select json_agg(json_build_object( \
                      'step_slug', s.step_slug, 'status', s.status, 'initial_tasks', s.initial_tasks, \
-                     'remaining_tasks', s.remaining_tasks, 'remaining_deps', s.remaining_deps, \
+                     'remaining_tasks', s.remaining_tasks, 'failed_tasks', s.failed_tasks, 'remaining_deps', s.remaining_deps, \
                      'error_message', s.error_message, 'skip_reason', s.skip_reason, 'created_at', s.created_at, \
                      'started_at', s.started_at, 'completed_at', s.completed_at, 'failed_at', s.failed_at, \
                      'skipped_at', s.skipped_at)) \

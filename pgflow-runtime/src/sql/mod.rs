@@ -30,6 +30,7 @@ pub(crate) mod run;
 pub(crate) mod testing;
 pub(crate) mod watch;
 pub(crate) mod worker;
+pub(crate) mod written_by;
 
 pub use error::{CallError, Refusal, RefusalCode};
 

@@ -16,7 +16,7 @@ const FUNCTION: &str = "function_name, start_mode, enabled, disabled_at, disable
      recorded_disabled_at, recorded_disabled_reason, http_url, last_invoked_at";
 
 const WORKER: &str = "worker_id, function_name, flow_slug, step_slug, queue_name, state, started_tasks, started_at, \
-     last_heartbeat_at, deprecated_at, deprecated_reason, stopped_at";
+     last_heartbeat_at, deprecated_at, deprecated_reason, stopped_at, build";
 
 const SNAPSHOT: &str = "begin transaction isolation level repeatable read, read only";
 

@@ -19,6 +19,8 @@ pub(crate) struct Registration<'a> {
     pub(crate) queue_name: &'a str,
     /// The steps whose tasks come with the flow's input.
     pub(crate) flow_input_steps: &'a [&'a str],
+    /// The build of the application, if it has a name.
+    pub(crate) build: Option<&'a str>,
 }
 
 /// When and why a worker function was taken out of service.
@@ -82,7 +84,7 @@ pub(crate) async fn register_worker(
 ) -> Result<(), CallError> {
     sqlx::query(
         "select pgflow.register_worker(worker_id => $1, function_name => $2, flow_slug => $3, step_slug => $4, \
-                queue_name => $5, flow_input_steps => $6)",
+                queue_name => $5, flow_input_steps => $6, build => $7)",
     )
     .bind(registration.worker_id)
     .bind(registration.function_name)
@@ -90,6 +92,7 @@ pub(crate) async fn register_worker(
     .bind(registration.step_slug)
     .bind(registration.queue_name)
     .bind(registration.flow_input_steps)
+    .bind(registration.build)
     .execute(executor)
     .await?;
     Ok(())

@@ -299,6 +299,7 @@ async fn enrol(
             step_slug: plan.target.step_slug(),
             queue_name: &plan.queue_name,
             flow_input_steps: &plan.flow_input_steps,
+            build: options.build.as_deref(),
         },
     )
     .await?;

@@ -116,7 +116,8 @@ impl Driver<'_> {
         });
         let span = attempt::span(&task);
         let cancelled = CancellationToken::new();
-        Ok(attempt::run_with(self.handlers, pool, cancelled, step, task).instrument(span))
+        let build = self.handlers.build();
+        Ok(attempt::run_with(self.handlers, build, pool, cancelled, step, task).instrument(span))
     }
 
     async fn record(

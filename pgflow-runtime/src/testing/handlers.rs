@@ -6,7 +6,7 @@ use pgflow_definition::FlowDefinition;
 use serde_json::value::RawValue;
 
 use crate::{
-    flow::{BoxFuture, Flow, StepError, Task, input_fields},
+    flow::{BoxFuture, Flow, StepError, Task, build_of, input_fields},
     worker::handlers::{Handlers, call},
 };
 
@@ -18,6 +18,10 @@ pub(super) struct Borrowed<'s, F: Flow> {
 impl<F: Flow> Handlers for Borrowed<'_, F> {
     fn definition(&self) -> &'static FlowDefinition<'static> {
         F::DEFINITION
+    }
+
+    fn build(&self) -> Option<&'static str> {
+        build_of::<F>()
     }
 
     fn input_fields(&self) -> Option<&'static [&'static str]> {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::RunToEndError;
 use crate::{
-    flow::Flow,
+    flow::{Flow, build_of},
     sql::{
         CallError,
         heartbeat::{Heartbeat, worker_heartbeats},
@@ -61,6 +61,7 @@ impl TestWorkers {
         let options = Settings {
             concurrency,
             drain_timeout: Some(DRAIN_TIMEOUT),
+            build: build_of::<F>().map(str::to_owned),
             ..Settings::default()
         };
         let options = options.options(|| FUNCTION.to_owned());

@@ -1,23 +1,30 @@
 //! Runs one attempt of one task.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
 use serde_json::value::RawValue;
 use sqlx::PgPool;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::{Span, info_span};
+use tracing::{Span, info_span, warn};
+use uuid::Uuid;
 
 use super::{Shared, budget::Reserved, handlers::Handlers};
 use crate::{
     contained::{Contained, contain, discard},
     context::{Attempt, StepContext},
-    flow::{MAX_SIZE, Retry, StepError, Task, stored_text},
-    sql::{claim::ClaimedTask, complete::AttemptKey, fail::Failure},
+    flow::{Builds, MAX_SIZE, Retry, StepError, Task, stored_text},
+    sql::{
+        claim::ClaimedTask, complete::AttemptKey, fail::Failure, limit::within,
+        written_by::written_by,
+    },
 };
 
 /// How long after its timeout an attempt counts as stalled: then the database hands the task to somebody else.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
+
+/// How long it may take to look up which build wrote a value.
+const LOOK_UP: Duration = Duration::from_secs(2);
 
 /// An attempt that has ended, to be recorded.
 #[derive(Debug)]
@@ -54,7 +61,15 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
     let max_attempts = claimed.max_attempts;
     let attempts = &shared.attempts;
     let running = attempts.enter(key.clone(), cancelled.clone(), deadline);
-    let work = run_with(handlers, &shared.pool, cancelled, step_index, claimed);
+    let build = shared.options.build.as_deref();
+    let work = run_with(
+        handlers,
+        build,
+        &shared.pool,
+        cancelled,
+        step_index,
+        claimed,
+    );
     let finished = running.watch(work).await;
     // A handler that has ended is told nothing, nor is what it left behind on purpose.
     drop(running);
@@ -71,6 +86,7 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
 /// Calls the handler of a step and returns its output, or why there is none; nothing that a handler does leaves this function.
 pub(crate) async fn run_with(
     handlers: &dyn Handlers,
+    build: Option<&str>,
     pool: &PgPool,
     cancelled: CancellationToken,
     step_index: usize,
@@ -101,9 +117,13 @@ pub(crate) async fn run_with(
     let result = match timeout_at(deadline, &mut call).await {
         Ok(Ok(result)) => {
             dropped.disarm();
-            result
-                .and_then(|output| check_size(output, MAX_SIZE))
-                .map_err(failure)
+            match result.and_then(|output| check_size(output, MAX_SIZE)) {
+                Ok(output) => Ok(output),
+                Err(mut error) => {
+                    name_builds(&mut error, build, pool, claimed.run_id).await;
+                    Err(failure(error))
+                }
+            }
         }
         Ok(Err(panic)) => Err(may_succeed_later(&format!("the handler panicked: {panic}"))),
         Err(_elapsed) => {
@@ -127,6 +147,34 @@ pub(crate) async fn run_with(
         result,
         reserved: Reserved::default(),
     }
+}
+
+/// Says which builds are at odds, where a stored value could not be read.
+async fn name_builds(error: &mut StepError, build: Option<&str>, pool: &PgPool, run_id: Uuid) {
+    let Some(unreadable) = error.unreadable() else {
+        return;
+    };
+    let mut builds = Builds {
+        reader: build.map(str::to_owned),
+        writer: None,
+    };
+    if let Some(source) = unreadable.written_by().cloned() {
+        let looked_up = within(pool, LOOK_UP, async |connection| {
+            written_by(connection, run_id, &source).await
+        });
+        // The wait for a connection has the pool's own limit, which may be long.
+        match timeout(LOOK_UP, looked_up).await {
+            Ok(Ok(writer)) => builds.writer = writer,
+            Ok(Err(error)) => warn!(
+                error = &error as &dyn Error,
+                "the build that wrote the value could not be looked up, the failure does not name it"
+            ),
+            Err(_elapsed) => warn!(
+                "the build that wrote the value could not be looked up in time, the failure does not name it"
+            ),
+        }
+    }
+    unreadable.name(builds);
 }
 
 fn key(handlers: &dyn Handlers, step_index: usize, claimed: &ClaimedTask) -> AttemptKey {

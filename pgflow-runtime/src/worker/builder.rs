@@ -39,10 +39,13 @@ impl Builder {
     }
 
     pub(crate) fn options(&self) -> WorkerOptions {
-        self.settings.options(|| match self.step {
+        let mut options = self.settings.options(|| match self.step {
             Some(_) => self.target().queue_name(),
             None => self.target().definition.slug.to_owned(),
-        })
+        });
+        let build = || self.handlers.build().map(str::to_owned);
+        options.build = options.build.or_else(build);
+        options
     }
 
     /// Registers the worker, unless a stop is requested while it waits for others; it then may claim.
@@ -166,6 +169,16 @@ macro_rules! option_functions {
         /// whole machine is suspended its clock may stand still.
         pub fn abandon_after(mut self, duration: ::std::time::Duration) -> Self {
             self.$($settings).+.abandon_after = Some(duration);
+            self
+        }
+
+        /// The name of the build that this worker runs: 1 to 128 characters, none of them a control
+        /// character; by default the version of the crate that the flow is declared in.
+        ///
+        /// `pgflow workers list` shows it, and an attempt that can't read a stored value names it
+        /// and the build that wrote the value.
+        pub fn build(mut self, build: impl Into<String>) -> Self {
+            self.$($settings).+.build = Some(build.into());
             self
         }
 

@@ -77,7 +77,7 @@ fn resembling<'f>(key: &str, fields: &'f [&str]) -> Option<&'f str> {
 
 #[cfg(test)]
 mod tests {
-    use pgflow_definition::{Condition, SkipMode, StepKind, StepOptions};
+    use pgflow_definition::{Condition, ElementFailure, SkipMode, StepKind, StepOptions};
 
     use super::*;
 
@@ -101,6 +101,7 @@ mod tests {
         },
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
+        on_element_failure: ElementFailure::Fail,
         needs_flow_input: false,
     };
 

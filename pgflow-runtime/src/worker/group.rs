@@ -27,6 +27,7 @@ pub struct Group {
     shutdown_on: Option<Request>,
     /// For members that do not say it themselves.
     listen: Option<bool>,
+    build: Option<String>,
     health: HealthCheck,
 }
 
@@ -36,6 +37,7 @@ impl Group {
             members,
             shutdown_on,
             listen: None,
+            build: None,
             health: HealthCheck::default(),
         }
     }
@@ -59,6 +61,10 @@ impl Group {
 
     pub(crate) fn listen(&mut self, listen: bool) {
         self.listen = Some(listen);
+    }
+
+    pub(crate) fn build(&mut self, build: String) {
+        self.build = Some(build);
     }
 
     pub(crate) fn health(&self) -> HealthCheck {
@@ -109,10 +115,11 @@ impl Group {
     /// serve. When one can't start for another reason, those that did are shut down before the
     /// error is returned.
     async fn start_all(mut self, pool: &PgPool, stop: &Stop) -> Result<Serving, StartupError> {
-        self.check()?;
-        for member in &mut self.members {
-            member.settings.listen = member.settings.listen.or(self.listen);
+        for Builder { settings, .. } in &mut self.members {
+            settings.listen = settings.listen.or(self.listen);
+            settings.build = settings.build.take().or_else(|| self.build.clone());
         }
+        self.check()?;
         let targets: Vec<Target> = self.targets().collect();
         let mut serving = Serving::new(stop.clone());
         // Those that start first go on until all have been tried.

@@ -7,12 +7,15 @@ use serde_json::value::RawValue;
 
 use crate::flow::{
     __private::{Handler, Task},
-    BoxFuture, Flow, SharedState, StepError, input_fields,
+    BoxFuture, Flow, SharedState, StepError, build_of, input_fields,
 };
 
 /// What a worker runs.
 pub(crate) trait Handlers: Send + Sync {
     fn definition(&self) -> &'static FlowDefinition<'static>;
+
+    /// The build of the application by default, where it has a name.
+    fn build(&self) -> Option<&'static str>;
 
     /// The names of the fields of the flow's input in JSON, where they are known.
     fn input_fields(&self) -> Option<&'static [&'static str]>;
@@ -28,6 +31,7 @@ pub(crate) trait Handlers: Send + Sync {
 /// The handlers of one flow together with its state.
 struct OfFlow<S: 'static> {
     definition: &'static FlowDefinition<'static>,
+    build: Option<&'static str>,
     input_fields: fn() -> Option<&'static [&'static str]>,
     handlers: &'static [Handler<S>],
     state: Arc<dyn Any + Send + Sync>,
@@ -36,6 +40,7 @@ struct OfFlow<S: 'static> {
 pub(crate) fn of<F: Flow>(state: F::State) -> Arc<dyn Handlers> {
     Arc::new(OfFlow {
         definition: F::DEFINITION,
+        build: build_of::<F>(),
         input_fields: input_fields::<F>,
         handlers: F::__HANDLERS,
         state: state.share(),
@@ -45,6 +50,10 @@ pub(crate) fn of<F: Flow>(state: F::State) -> Arc<dyn Handlers> {
 impl<S: 'static> Handlers for OfFlow<S> {
     fn definition(&self) -> &'static FlowDefinition<'static> {
         self.definition
+    }
+
+    fn build(&self) -> Option<&'static str> {
+        self.build
     }
 
     fn input_fields(&self) -> Option<&'static [&'static str]> {

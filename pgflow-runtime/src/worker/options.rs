@@ -12,6 +12,7 @@ const LONGEST: Duration = Duration::from_hours(1);
 /// A heartbeat comes every 5 s, and may be late.
 const SHORTEST_ABANDON: Duration = Duration::from_secs(6);
 const LONGEST_FUNCTION_NAME: usize = 128;
+const LONGEST_BUILD: usize = 128;
 
 /// Who starts a worker's process again when it has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,6 +46,7 @@ pub(crate) struct Settings {
     pub(crate) start_mode: Option<StartMode>,
     pub(crate) listen: Option<bool>,
     pub(crate) abandon_after: Option<Duration>,
+    pub(crate) build: Option<String>,
     pub(crate) migrate: Option<bool>,
     pub(crate) release: Option<Release>,
 }
@@ -61,6 +63,7 @@ impl Settings {
             start_mode: self.start_mode.or(others.start_mode),
             listen: self.listen.or(others.listen),
             abandon_after: self.abandon_after.or(others.abandon_after),
+            build: self.build.or_else(|| others.build.clone()),
             migrate: self.migrate.or(others.migrate),
             release: self.release.or(others.release),
         }
@@ -77,6 +80,7 @@ impl Settings {
             start_mode: self.start_mode.unwrap_or_default(),
             listen: self.listen.unwrap_or(true),
             abandon_after: self.abandon_after,
+            build: self.build.clone(),
             migrate: self.migrate.unwrap_or(false),
             release: self.release.unwrap_or(Release::THIS),
         }
@@ -94,6 +98,8 @@ pub(crate) struct WorkerOptions {
     pub(crate) listen: bool,
     /// None: attempts go on while the database is away.
     pub(crate) abandon_after: Option<Duration>,
+    /// The build of the application, if it has a name.
+    pub(crate) build: Option<String>,
     pub(crate) migrate: bool,
     /// Whose migrations and protocol the database must have.
     pub(crate) release: Release,
@@ -163,6 +169,12 @@ impl WorkerOptions {
                 )
             },
         );
+        check(self.build.as_deref().is_none_or(is_build), "build", &|| {
+            format!(
+                "{:?}; expected 1 to {LONGEST_BUILD} characters, none of them a control character",
+                self.build.as_deref().unwrap_or_default()
+            )
+        });
         problems
     }
 }
@@ -170,6 +182,10 @@ impl WorkerOptions {
 fn is_function_name(name: &str) -> bool {
     (1..=LONGEST_FUNCTION_NAME).contains(&name.chars().count())
         && !name.chars().any(|c| c.is_whitespace() || c.is_control())
+}
+
+fn is_build(build: &str) -> bool {
+    (1..=LONGEST_BUILD).contains(&build.chars().count()) && !build.chars().any(char::is_control)
 }
 
 /// An option of a worker is out of its bounds.
@@ -273,6 +289,7 @@ mod tests {
         options.shutdown_timeout = Duration::from_secs(3601);
         options.drain_timeout = Duration::from_secs(3601);
         options.abandon_after = Some(Duration::from_millis(5999));
+        options.build = Some(String::new());
         assert_eq!(
             options_with_problems(&options),
             [
@@ -281,7 +298,8 @@ mod tests {
                 "shutdown_timeout",
                 "drain_timeout",
                 "abandon_after",
-                "function_name"
+                "function_name",
+                "build"
             ]
         );
         assert_eq!(
@@ -302,6 +320,24 @@ mod tests {
     }
 
     #[test]
+    fn a_build_can_be_printed_and_is_not_too_long() {
+        let mut options = defaults("f");
+        for build in ["1.0.0", "release 7 (é)", &"b".repeat(128)] {
+            options.build = Some(build.to_owned());
+            assert_eq!(options.problems(), [], "{build:?}");
+        }
+        for build in ["", "1\n", "\u{9b}", &"b".repeat(129)] {
+            options.build = Some(build.to_owned());
+            assert_eq!(options_with_problems(&options), ["build"], "{build:?}");
+        }
+        options.build = Some("1\n".to_owned());
+        assert_eq!(
+            options.problems()[0].to_string(),
+            "`build` is \"1\\n\"; expected 1 to 128 characters, none of them a control character"
+        );
+    }
+
+    #[test]
     fn what_is_set_comes_before_what_others_set_and_that_before_the_defaults() {
         let own = Settings {
             concurrency: Some(2),
@@ -317,6 +353,7 @@ mod tests {
             start_mode: Some(StartMode::Http),
             listen: Some(false),
             abandon_after: Some(Duration::from_secs(10)),
+            build: Some("7".to_owned()),
             release: None,
         };
         let options = own.or(&others).options(|| unreachable!());
@@ -341,6 +378,7 @@ mod tests {
             (StartMode::Http, false)
         );
         assert_eq!(options.abandon_after, Some(Duration::from_secs(10)));
+        assert_eq!(options.build.as_deref(), Some("7"));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::Utc;
 use pgflow_definition::{
-    Condition, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind,
-    StepOptions,
+    Condition, ElementFailure, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition,
+    StepKind, StepOptions,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use sqlx::postgres::PgPoolOptions;
@@ -42,6 +42,7 @@ pub(crate) const STEP: StepDefinition<'static> = StepDefinition {
     },
     when_unmet: SkipMode::Skip,
     when_exhausted: SkipMode::Fail,
+    on_element_failure: ElementFailure::Fail,
     needs_flow_input: false,
 };
 
@@ -64,6 +65,10 @@ struct Play(Option<Act>);
 impl Handlers for Play {
     fn definition(&self) -> &'static FlowDefinition<'static> {
         &DEFINITION
+    }
+
+    fn build(&self) -> Option<&'static str> {
+        None
     }
 
     fn input_fields(&self) -> Option<&'static [&'static str]> {

@@ -80,6 +80,13 @@ impl Workers {
         self
     }
 
+    /// The name of the build that the workers run, all but those that were told themselves. See
+    /// [`FlowWorker::build`].
+    pub fn build(mut self, build: impl Into<String>) -> Self {
+        self.group.build(build.into());
+        self
+    }
+
     /// Returns a check of the health of these workers, to be asked before and after they start: for
     /// the liveness and readiness probes of a supervisor.
     ///

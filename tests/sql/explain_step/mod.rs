@@ -216,6 +216,14 @@ async fn a_running_step_lists_ten_of_its_running_tasks_the_longest_first() {
     .expect("timestamps can be read");
     assert!(is_its_deadline, "{}", running[0]);
 
+    assert_eq!(running[0].get("build"), None);
+    sqlx::query("update pgflow.workers set build = '1.0.0'")
+        .execute(&db.pool)
+        .await
+        .expect("the worker can be changed");
+    let of_build = explain(&db.pool, run_id, "each").await;
+    assert_eq!(of_build["running"][0]["build"], "1.0.0");
+
     complete(&db.pool, &alone, json!(1)).await;
     let explained = explain(&db.pool, run_id, "each").await;
     assert_eq!(

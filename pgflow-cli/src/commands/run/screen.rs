@@ -132,10 +132,11 @@ fn coloured(status: &str) -> StyledObject<Cow<'_, str>> {
     }
 }
 
-/// How many of a map's tasks are completed.
+/// How many of a map's tasks have ended.
 fn bar(step: &StepDetails) -> String {
     let total = usize::try_from(step.initial_tasks.unwrap_or_default()).unwrap_or_default();
-    let completed = usize::try_from(step.tasks.completed).unwrap_or_default();
-    let filled = (completed * BAR).checked_div(total).unwrap_or(BAR).min(BAR);
+    let ended = step.tasks.completed + step.tasks.failed;
+    let ended = usize::try_from(ended).unwrap_or_default();
+    let filled = (ended * BAR).checked_div(total).unwrap_or(BAR).min(BAR);
     format!("{}{}", "#".repeat(filled), "-".repeat(BAR - filled))
 }

@@ -184,10 +184,12 @@ fn state(step: &StepDetails, run: &RunSummary) -> String {
 pub(super) fn progress(step: &StepDetails) -> Option<String> {
     let total = step.initial_tasks.filter(|_| step.step_type == "map")?;
     let mut parts = vec![format!("{}/{total}", step.tasks.completed)];
-    for (count, what) in [
-        (step.tasks.started, "running"),
-        (step.tasks.failed, "failed"),
-    ] {
+    // What a map does without is its note.
+    let failed = match step.failed_elements() {
+        0 => step.tasks.failed,
+        _ => 0,
+    };
+    for (count, what) in [(step.tasks.started, "running"), (failed, "failed")] {
         if count > 0 {
             parts.push(format!("{count} {what}"));
         }

@@ -15,12 +15,20 @@ pub(super) fn note(step: &StepDetails, run: &RunSummary) -> String {
             .as_ref()
             .map(|reason| reason.replace('_', " ")),
         left_by(step, run),
+        without(step),
         (!unfinished.is_empty()).then_some(unfinished),
         step.explanation.as_ref().and_then(why),
         step.error_message.clone(),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join("; ")
+}
+
+/// How many elements a map does without, as far as it is known yet.
+fn without(step: &StepDetails) -> Option<String> {
+    let failed = step.failed_elements();
+    let total = step.initial_tasks.filter(|_| failed > 0)?;
+    Some(format!("{failed} of {total} elements failed: null"))
 }
 
 /// How the end of its run left a step that had not ended: its status stays what it was.

@@ -52,10 +52,12 @@ pub(super) fn workers<'a>(workers: impl IntoIterator<Item = &'a WorkerStatus>) -
     let with_queue = workers
         .iter()
         .any(|worker| worker.queue_name != worker.function_name);
+    let with_build = workers.iter().any(|worker| worker.build.is_some());
     let with_told = workers.iter().any(|worker| !told(worker).is_empty());
     let mut header = vec!["WORKER", "FUNCTION"];
     header.extend(with_queue.then_some("QUEUE"));
     header.extend(["STATE", "TASKS", "STARTED", "HEARTBEAT"]);
+    header.extend(with_build.then_some("BUILD"));
     header.extend(with_told.then_some("TOLD TO STOP"));
     let mut rows = table(&header);
     for worker in workers {
@@ -67,6 +69,9 @@ pub(super) fn workers<'a>(workers: impl IntoIterator<Item = &'a WorkerStatus>) -
             table::ago(worker.started_at),
             table::ago(worker.last_heartbeat_at),
         ]);
+        row.extend(
+            with_build.then(|| table::short(worker.build.as_deref().unwrap_or_default(), 40)),
+        );
         row.extend(with_told.then(|| table::short(&told(worker), 60)));
         rows.add_row(row);
     }

@@ -130,6 +130,24 @@ fn columns_that_say_nothing_are_left_out() {
 }
 
 #[test]
+fn workers_that_say_which_build_they_run_have_a_column_for_it() {
+    let database = Database::with_two_flows();
+    let id = database.register(1, "sums", "sums", None);
+    database.register(2, "steps__a", "steps", Some("a"));
+    database.execute(&format!(
+        "update pgflow.workers set build = '1.2.0' where worker_id = '{id}'"
+    ));
+    let text = database.pgflow(&["workers", "list"]).done();
+    let (_, workers) = text.split_once("\n\n").unwrap();
+    let workers = cells(workers);
+    assert_eq!(workers[0][5..], ["HEARTBEAT", "BUILD"]);
+    let with = workers.iter().find(|row| row[0].ends_with("01")).unwrap();
+    assert_eq!(with.last(), Some(&"1.2.0"), "{text}");
+    let all = json(&database.pgflow(&["workers", "list", "--json"]).done());
+    assert!(all.to_string().contains("\"build\":\"1.2.0\""), "{all}");
+}
+
+#[test]
 fn eighty_columns_are_enough() {
     let database = many();
     let text = database.pgflow(&["workers", "list"]).done();

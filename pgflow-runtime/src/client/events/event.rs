@@ -21,14 +21,14 @@ use crate::{
 /// |---|---|
 /// | `run_started` | `at` |
 /// | `step_started` | `step`, `tasks`, `at` |
-/// | `step_progressed` | `step`, `completed`, `tasks` |
+/// | `step_progressed` | `step`, `completed`, `failed` (where elements failed), `tasks` |
 /// | `step_completed` | `step`, `tasks`, `at` |
 /// | `step_failed` | `step`, `message`, `at` |
 /// | `step_skipped` | `step`, `reason`, `message` (where an attempt failed), `at` |
 /// | `run_completed` | `at` |
 /// | `run_failed` | `step` (where one failed it), `message`, `at` |
 ///
-/// `step` is the step's slug, `at` an RFC 3339 time in UTC, `tasks` and `completed` are numbers, `reason` is
+/// `step` is the step's slug, `at` an RFC 3339 time in UTC, `tasks`, `completed` and `failed` are numbers, `reason` is
 /// `condition_unmet`, `handler_failed` or `dependency_skipped`. Messages are those of the handlers' errors: leave them out
 /// where the reader may not see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,16 +51,16 @@ pub enum RunEvent<S> {
         /// When.
         at: DateTime<Utc>,
     },
-    /// More of the step's tasks have completed, and not yet all of them. The count only grows. One event may stand for many tasks, and a step whose
-    /// tasks all completed between two looks has none.
+    /// More of the step's tasks have completed, or failed without the step, and not yet all of them. The counts only grow. One event may stand for many tasks, and a step whose
+    /// tasks all ended between two looks has none.
     #[non_exhaustive]
     StepProgressed {
         /// The step: a map step, as others have one task.
         step: S,
-        /// How many of its tasks have completed, of how many.
+        /// How many of its tasks have completed and how many failed, of how many.
         tasks: TaskCounts,
     },
-    /// All tasks of the step completed.
+    /// All tasks of the step completed, or, of a map step that does without elements that fail, some of them.
     #[non_exhaustive]
     StepCompleted {
         /// The step.
@@ -139,6 +139,8 @@ struct Form<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     completed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tasks: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<SkipReason>,
@@ -169,6 +171,7 @@ impl<S: StepId> Serialize for RunEvent<S> {
             Self::StepProgressed { tasks, .. } => Form {
                 r#type: "step_progressed",
                 completed: Some(tasks.completed),
+                failed: Some(tasks.failed).filter(|&failed| failed > 0),
                 tasks: Some(tasks.total),
                 ..form
             },

@@ -25,8 +25,8 @@ pub(super) struct History<F> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Told {
     phase: Phase,
-    /// Tasks that have completed.
-    completed: u64,
+    /// Tasks that have completed or failed.
+    ended: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,9 +108,9 @@ impl<F: Flow> History<F> {
             }
             if let Some(tasks) = state.tasks()
                 && told.phase < Phase::Ended
-                && tasks.completed > told.completed
+                && tasks.completed + tasks.failed > told.ended
             {
-                told.completed = tasks.completed;
+                told.ended = tasks.completed + tasks.failed;
                 progress.push(RunEvent::StepProgressed { step, tasks });
             }
         }

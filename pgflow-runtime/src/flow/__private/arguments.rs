@@ -3,8 +3,8 @@
 //! Generated code places each method at the argument that it stands for, so editors show its documentation there.
 
 use pgflow_definition::{
-    Condition, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind,
-    StepOptions,
+    Condition, ElementFailure, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition,
+    StepKind, StepOptions,
 };
 
 /// A step of a definition and the arguments of its `#[step(..)]`.
@@ -31,6 +31,7 @@ pub const fn step(slug: &'static str) -> Step {
         },
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
+        on_element_failure: ElementFailure::Fail,
         needs_flow_input: false,
     })
 }
@@ -112,6 +113,12 @@ impl Step {
     /// `when_exhausted = "fail"`: what happens when the last attempt has failed: `"fail"` (the default), `"skip"` or `"skip-cascade"`.
     pub const fn when_exhausted(mut self, mode: SkipMode) -> Self {
         self.0.when_exhausted = mode;
+        self
+    }
+
+    /// `on_element_failure = "null"`: an element whose last attempt has failed is `None` in the list of this map step, `Vec<Option<T>>` for its dependents; `"fail"` (the default): `when_exhausted` decides.
+    pub const fn on_element_failure(mut self, mode: ElementFailure) -> Self {
+        self.0.on_element_failure = mode;
         self
     }
 

@@ -5,13 +5,14 @@ pub mod arguments;
 pub use std::{
     fmt::{Debug, Display, Formatter, Result as FmtResult},
     iter::IntoIterator,
+    option::Option,
     primitive::{str, usize},
     result::Result,
     vec::Vec,
 };
 
 pub use arguments::{flow, step};
-pub use pgflow_definition::{FlowDefinition, SkipMode, StepDefinition};
+pub use pgflow_definition::{ElementFailure, FlowDefinition, SkipMode, StepDefinition};
 pub use serde_json::value::RawValue;
 
 pub use super::{
@@ -23,7 +24,8 @@ pub use super::{
     run::{AllStored, CheckedElsewhere, Run, Unshared, Unstored},
     slot::{FromSlot, Required, Skippable},
     stored::{
-        Codec, ListCodecs, Returns, Stored, Value, codec, input_codec, list_codecs, vec_codec,
+        Codec, ListCodecs, Returns, Stored, TolerantCodecs, Value, codec, input_codec, list_codecs,
+        tolerant_codecs, vec_codec,
     },
     take::{
         TakesCtx, TakesInput, TakesItem, TakesListInput, TakesState, TakesStateByValue,

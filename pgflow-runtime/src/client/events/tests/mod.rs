@@ -221,6 +221,34 @@ fn a_state_that_was_jumped_over_is_told_too() {
     assert!(told(&mut history, &snapshot(at(0), &started, &created)).is_empty());
 }
 
+#[test]
+fn elements_that_failed_without_their_step_are_progress_and_are_counted_apart() {
+    let mut history = History::<Diamond>::new();
+    let started = json!({"status": "started"});
+    let mut seen = Vec::new();
+    for (remaining, failed) in [(3, 0), (2, 1), (1, 1), (1, 1), (0, 2)] {
+        let status = if remaining == 0 {
+            "completed"
+        } else {
+            "started"
+        };
+        let mut columns = json!({
+            "started_at": at(1), "initial_tasks": 3, "remaining_tasks": remaining, "failed_tasks": failed
+        });
+        if remaining == 0 {
+            columns["completed_at"] = json!(at(2));
+        }
+        let each = step("each", status, &columns);
+        let events = history.tell(&snapshot(at(0), &started, &[each])).unwrap();
+        for event in events {
+            if let RunEvent::StepProgressed { tasks, .. } = event {
+                seen.push((tasks.completed, tasks.failed, tasks.total));
+            }
+        }
+    }
+    assert_eq!(seen, [(0, 1, 3), (1, 1, 3)]);
+}
+
 #[tokio::test]
 async fn the_events_are_a_stream() {
     fn assert_stream<S: Stream + Send + Unpin>(stream: S) -> S {
@@ -314,9 +342,21 @@ fn each_event_has_its_documented_form() {
                 tasks: TaskCounts {
                     total: 3,
                     completed: 2,
+                    failed: 0,
                 },
             },
             json!({"type": "step_progressed", "step": "each", "completed": 2, "tasks": 3}),
+        ),
+        (
+            RunEvent::StepProgressed {
+                step,
+                tasks: TaskCounts {
+                    total: 9,
+                    completed: 2,
+                    failed: 1,
+                },
+            },
+            json!({"type": "step_progressed", "step": "each", "completed": 2, "failed": 1, "tasks": 9}),
         ),
         (
             RunEvent::StepCompleted { step, tasks: 3, at },
