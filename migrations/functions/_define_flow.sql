@@ -51,7 +51,8 @@ begin
             v_step.step ->> 'whenExhausted',
             v_step.queue,
             (v_step.step #>> '{options,maxDelay}')::int,
-            (v_step.step #>> '{options,giveUpAfter}')::int
+            (v_step.step #>> '{options,giveUpAfter}')::int,
+            v_step.step ->> 'runsOn'
         );
     end loop;
 end

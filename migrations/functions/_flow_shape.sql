@@ -22,7 +22,8 @@ begin
                     else jsonb_build_object('defined', true, 'value', s.required_input_pattern) end,
                 'forbiddenInputPattern', case when s.forbidden_input_pattern is null then '{"defined": false}'
                     else jsonb_build_object('defined', true, 'value', s.forbidden_input_pattern) end
-            ) order by s.step_index
+            ) || case when s.runs_on is null then '{}'::jsonb else jsonb_build_object('runsOn', s.runs_on) end
+            order by s.step_index
         )
         from pgflow.steps s
         where s.flow_slug = _flow_shape.flow_slug

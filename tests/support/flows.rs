@@ -33,6 +33,7 @@ pub(crate) struct Step {
     forbidden: Option<Value>,
     when_unmet: &'static str,
     when_exhausted: &'static str,
+    runs_on: Option<&'static str>,
 }
 
 /// A single step without dependencies.
@@ -51,6 +52,7 @@ pub(crate) fn step(slug: &str) -> Step {
         forbidden: None,
         when_unmet: "skip",
         when_exhausted: "fail",
+        runs_on: None,
     }
 }
 
@@ -115,12 +117,18 @@ impl Step {
         self
     }
 
+    /// It runs when the run has ended: `failure` or `end`.
+    pub(crate) fn on(mut self, end: &'static str) -> Self {
+        self.runs_on = Some(end);
+        self
+    }
+
     /// Calls `add_step`, once.
     pub(crate) async fn add(&self, db: impl PgExecutor<'_>, flow: &str) -> sqlx::Result<PgRow> {
         sqlx::query(
             "select * from pgflow.add_step($1, $2, $3, max_attempts => $4, base_delay => $5, timeout => $6, start_delay => $7,
                 step_type => $8, required_input_pattern => $9, forbidden_input_pattern => $10, when_unmet => $11, when_exhausted => $12,
-                max_delay => $13, give_up_after => $14)",
+                max_delay => $13, give_up_after => $14, runs_on => $15)",
         )
         .bind(flow)
         .bind(&self.slug)
@@ -136,6 +144,7 @@ impl Step {
         .bind(self.when_exhausted)
         .bind(self.max_delay)
         .bind(self.give_up_after)
+        .bind(self.runs_on)
         .fetch_one(db)
         .await
     }
@@ -160,7 +169,7 @@ impl Step {
             .into_iter()
             .filter_map(|(key, value)| Some((key.to_owned(), json!(value?))))
             .collect();
-        json!({
+        let mut shape = json!({
             "slug": self.slug,
             "stepType": self.kind,
             "dependencies": deps,
@@ -169,7 +178,11 @@ impl Step {
             "requiredInputPattern": pattern(&self.required),
             "forbiddenInputPattern": pattern(&self.forbidden),
             "options": options,
-        })
+        });
+        if let Some(end) = self.runs_on {
+            shape["runsOn"] = json!(end);
+        }
+        shape
     }
 }
 

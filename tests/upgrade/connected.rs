@@ -12,9 +12,10 @@ use crate::support::invariants::{TRANSITION_LOG, assert_invariants};
 use crate::support::rows::count;
 use crate::support::{TestDb, eventually};
 
-/// The functions of the releases of levels 7 and 8, as they left them.
+/// The functions of the releases of levels 7 to 9, as they left them.
 const FUNCTIONS_AT_LEVEL_7: &str = include_str!("../fixtures/functions_at_level_7.sql");
 const FUNCTIONS_AT_LEVEL_8: &str = include_str!("../fixtures/functions_at_level_8.sql");
+const FUNCTIONS_AT_LEVEL_9: &str = include_str!("../fixtures/functions_at_level_9.sql");
 
 const FLOW: &str = "
     select pgflow.create_flow('f', max_attempts => 5, base_delay => 0);
@@ -114,6 +115,11 @@ async fn no_call_fails_while_a_busy_database_of_level_7_is_upgraded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_while_a_busy_database_of_level_8_is_upgraded() {
     upgrade_under_load(8, FUNCTIONS_AT_LEVEL_8).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_fails_while_a_busy_database_of_level_9_is_upgraded() {
+    upgrade_under_load(9, FUNCTIONS_AT_LEVEL_9).await;
 }
 
 async fn upgrade_under_load(level: i32, functions: &'static str) {
