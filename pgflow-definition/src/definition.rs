@@ -35,8 +35,19 @@ pub struct StepDefinition<'a> {
     pub when_unmet: SkipMode,
     /// What happens when the attempts of a task are exhausted.
     pub when_exhausted: SkipMode,
+    /// The end of the run that an end step waits for; `None` for a step that is part of the run.
+    pub runs_on: Option<RunsOn>,
     /// Whether the handler takes the flow's input, so that workers fetch it. Not part of the shape.
     pub needs_flow_input: bool,
+}
+
+/// The end of a run after which an end step runs. It changes nothing about how the run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunsOn {
+    /// The run ended without completing.
+    Failure,
+    /// The run ended in any way.
+    End,
 }
 
 /// How steps are spread over queues.
@@ -217,6 +228,19 @@ impl StepKind {
         match self {
             Self::Single => "single",
             Self::Map => "map",
+        }
+    }
+}
+
+impl RunsOn {
+    /// Both, in the order in which texts name them.
+    pub const ALL: [Self; 2] = [Self::Failure, Self::End];
+
+    /// The word for it in the database and in attributes.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::End => "end",
         }
     }
 }

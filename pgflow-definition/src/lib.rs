@@ -24,6 +24,7 @@
 //!     condition: Condition { required: None, forbidden: None },
 //!     when_unmet: SkipMode::Skip,
 //!     when_exhausted: SkipMode::Fail,
+//!     runs_on: None,
 //!     needs_flow_input: true,
 //! };
 //! const AUDIT: FlowDefinition<'static> = FlowDefinition {
@@ -65,7 +66,7 @@ pub mod skip;
 pub mod slug;
 
 pub use definition::{
-    Condition, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind,
+    Condition, FlowDefinition, FlowOptions, QueueMode, RunsOn, SkipMode, StepDefinition, StepKind,
     StepOptions,
 };
 pub use options::{DEFAULT_BASE_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT, NO_TIMEOUT};

@@ -119,6 +119,7 @@ fn the_order_of_dependencies_is_that_of_the_steps() {
         condition: Condition::default(),
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
+        runs_on: None,
     };
     let (a, b) = (step("a", &[]), step("b", &[]));
     let draw = |last: Step<'_>| render(&[Step::from(&a), Step::from(&b), last]);

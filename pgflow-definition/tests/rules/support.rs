@@ -18,6 +18,7 @@ pub(crate) fn step<'a>(slug: &'a str, depends_on: &'a [&'a str]) -> StepDefiniti
         condition: Condition::default(),
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
+        runs_on: None,
         needs_flow_input: false,
     }
 }
@@ -138,6 +139,7 @@ impl OwnedFlow {
                 },
                 when_unmet: step.when_unmet,
                 when_exhausted: step.when_exhausted,
+                runs_on: None,
                 needs_flow_input: false,
             })
             .collect();
