@@ -74,6 +74,7 @@ impl Slugs {
                 condition: Condition::default(),
                 when_unmet: SkipMode::Skip,
                 when_exhausted: SkipMode::Fail,
+                runs_on: None,
                 needs_flow_input: false,
             })
             .collect();

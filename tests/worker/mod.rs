@@ -5,6 +5,7 @@ mod branches;
 mod cancellation;
 pub(crate) mod capture;
 mod connections;
+mod end_steps;
 mod failures;
 mod fatal;
 mod functions;

@@ -195,7 +195,7 @@ fn steps(steps: &[ShownStep<'_>]) -> Text {
             option(own.base_delay, effective.base_delay, age::short),
             option(own.timeout, effective.timeout, age::short),
             option(own.start_delay, effective.start_delay, age::short),
-            step.when_exhausted.as_str().to_owned(),
+            when_exhausted(step),
             step.queue_name.clone(),
             shown.live_workers.to_string(),
         ]);
@@ -204,10 +204,21 @@ fn steps(steps: &[ShownStep<'_>]) -> Text {
 }
 
 fn kind(step: &StoredStep) -> String {
+    if let Some(end) = step.runs_on {
+        return format!("on {}", end.as_str());
+    }
     match (step.step_type, step.depends_on.first()) {
         (StepKind::Single, _) => "single".to_owned(),
         (StepKind::Map, Some(source)) => format!("map over {source}"),
         (StepKind::Map, None) => "map over the input".to_owned(),
+    }
+}
+
+/// Nothing of an end step, whose failure changes no run.
+fn when_exhausted(step: &StoredStep) -> String {
+    match step.runs_on {
+        Some(_) => String::new(),
+        None => step.when_exhausted.as_str().to_owned(),
     }
 }
 

@@ -129,6 +129,9 @@ fn place(flow: &Flow<'_>, problem: &Problem) -> Span {
         Part::MapSource | Part::Dependencies => mention(step, 0).span(),
         Part::Required => pattern("if"),
         Part::Forbidden => pattern("if_not"),
+        Part::WhenUnmet => pattern("when_unmet"),
+        Part::WhenExhausted => pattern("when_exhausted"),
+        Part::RunsOn => pattern("on"),
         Part::Option(name) => pattern(name.as_str()),
     }
 }

@@ -59,6 +59,7 @@ fn step(definition: &StepDefinition<'_>, step: &Step<'_>) -> TokenStream {
         condition,
         when_unmet,
         when_exhausted,
+        runs_on,
         needs_flow_input,
     } = *definition;
     let mut calls = Calls::of(&step.args.keys, quote!(__p::step(#slug)));
@@ -95,6 +96,8 @@ fn step(definition: &StepDefinition<'_>, step: &Step<'_>) -> TokenStream {
     calls.call_with("when_unmet", step.args.when_unmet.map(|_| mode(when_unmet)));
     let exhausted = step.args.when_exhausted.map(|_| mode(when_exhausted));
     calls.call_with("when_exhausted", exhausted);
+    let runs_on = runs_on.map(|end| format_ident!("{end:?}"));
+    calls.call_with("on", runs_on.map(|end| quote!(__p::RunsOn::#end)));
     let (step, input) = (
         calls.tokens,
         needs_flow_input.then(|| quote!(.takes_input())),

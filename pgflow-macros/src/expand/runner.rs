@@ -106,7 +106,7 @@ fn holds(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
             .filter(|step| step.output.is_ok())
             .map(|step| value::output_name(step).into_token_stream()),
         Binding::Item => item(flow, step),
-        Binding::Ctx | Binding::State | Binding::Poisoned(_) => None,
+        Binding::Ctx | Binding::State | Binding::End | Binding::Poisoned(_) => None,
     });
     let own = value::output_name(step).into_token_stream();
     let values: Vec<TokenStream> = taken.chain([own]).collect();

@@ -17,6 +17,7 @@ mod mention;
 mod pattern;
 #[cfg(test)]
 mod proposals;
+mod run_end;
 mod step_args;
 mod step_attr;
 mod step_fn;

@@ -1,6 +1,6 @@
 //! The arguments of `#[step(..)]`.
 
-use pgflow_definition::SkipMode;
+use pgflow_definition::{RunsOn, SkipMode};
 use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, Expr, LitStr, Meta, ext::IdentExt, parse::ParseStream};
 
@@ -10,7 +10,7 @@ use super::{
     list,
     mention::Mention,
     pattern::Pattern,
-    table, value,
+    run_end, table, value,
 };
 use crate::errors::Errors;
 
@@ -30,6 +30,7 @@ pub(crate) struct StepArgs {
     pub(crate) forbidden: Option<Pattern>,
     pub(crate) when_unmet: Option<SkipMode>,
     pub(crate) when_exhausted: Option<SkipMode>,
+    pub(crate) runs_on: Option<RunsOn>,
     pub(crate) keys: Keys,
 }
 
@@ -85,6 +86,7 @@ impl StepArgs {
             "if_not" => self.forbidden = Some(Pattern::parse(key, input, errors)?),
             "when_unmet" => self.when_unmet = Some(value::mode(key, input, errors)?),
             "when_exhausted" => self.when_exhausted = Some(value::mode(key, input, errors)?),
+            "on" => self.runs_on = Some(run_end::parse(key, input, errors)?),
             other => unreachable!("`{other}` is not in the list of keys"),
         }
         Ok(())

@@ -295,6 +295,21 @@ pub(crate) const STEP: &[Argument] = &[
         hover: "`when_exhausted = \"fail\"`: what happens when the last attempt has failed: `\"fail\"` (the default), `\"skip\"` or `\"skip-cascade\"`.",
         ..ARGUMENT
     },
+    Argument {
+        key: "on",
+        other_words: &[
+            "finally",
+            "on_end",
+            "on_finish",
+            "on_completion",
+            "after_run",
+            "runs_on",
+        ],
+        form: "`failure` or `end`: an end step, which runs when the run has failed, or has ended in any way, and changes nothing about that; at most one of each; alone or with `slug`, attempts, delays and `timeout`",
+        default: "a step of the run",
+        hover: "`on = failure` or `on = end`: run when the run has failed, or has ended in any way; that end is the parameter `end`.",
+        ..ARGUMENT
+    },
 ];
 
 fn all() -> impl Iterator<Item = &'static Argument> {

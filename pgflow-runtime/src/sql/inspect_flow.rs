@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pgflow_definition::{QueueMode, SkipMode, StepKind};
+use pgflow_definition::{QueueMode, RunsOn, SkipMode, StepKind};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection, PgExecutor, Row, postgres::PgRow};
 
@@ -89,7 +89,7 @@ async fn read_steps(
     }
     let rows = sqlx::query(
         "select step_index, step_slug, step_type, queue_name, opt_max_attempts, opt_base_delay, opt_max_delay, opt_give_up_after, opt_timeout, opt_start_delay, \
-                required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted \
+                required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted, runs_on \
          from pgflow.steps where flow_slug = $1 order by step_index",
     )
     .bind(flow_slug)
@@ -150,6 +150,10 @@ fn step(
         forbidden_input_pattern: row.try_get::<Option<Value>, _>("forbidden_input_pattern")?,
         when_unmet: word(row, "when_unmet", MODES, SkipMode::as_str)?,
         when_exhausted: word(row, "when_exhausted", MODES, SkipMode::as_str)?,
+        runs_on: match row.try_get::<Option<&str>, _>("runs_on")? {
+            None => None,
+            Some(_) => Some(word(row, "runs_on", RunsOn::ALL, RunsOn::as_str)?),
+        },
     })
 }
 

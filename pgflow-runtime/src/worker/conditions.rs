@@ -101,6 +101,7 @@ mod tests {
         },
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
+        runs_on: None,
         needs_flow_input: false,
     };
 

@@ -42,6 +42,7 @@ pub(crate) const STEP: StepDefinition<'static> = StepDefinition {
     },
     when_unmet: SkipMode::Skip,
     when_exhausted: SkipMode::Fail,
+    runs_on: None,
     needs_flow_input: false,
 };
 

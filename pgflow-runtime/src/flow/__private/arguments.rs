@@ -3,7 +3,7 @@
 //! Generated code places each method at the argument that it stands for, so editors show its documentation there.
 
 use pgflow_definition::{
-    Condition, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition, StepKind,
+    Condition, FlowDefinition, FlowOptions, QueueMode, RunsOn, SkipMode, StepDefinition, StepKind,
     StepOptions,
 };
 
@@ -31,6 +31,7 @@ pub const fn step(slug: &'static str) -> Step {
         },
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
+        runs_on: None,
         needs_flow_input: false,
     })
 }
@@ -112,6 +113,12 @@ impl Step {
     /// `when_exhausted = "fail"`: what happens when the last attempt has failed: `"fail"` (the default), `"skip"` or `"skip-cascade"`.
     pub const fn when_exhausted(mut self, mode: SkipMode) -> Self {
         self.0.when_exhausted = mode;
+        self
+    }
+
+    /// `on = failure` or `on = end`: run when the run has failed, or has ended in any way; that end is the parameter `end`.
+    pub const fn on(mut self, end: RunsOn) -> Self {
+        self.0.runs_on = Some(end);
         self
     }
 

@@ -11,7 +11,7 @@ pub use std::{
 };
 
 pub use arguments::{flow, step};
-pub use pgflow_definition::{FlowDefinition, SkipMode, StepDefinition};
+pub use pgflow_definition::{FlowDefinition, RunsOn, SkipMode, StepDefinition};
 pub use serde_json::value::RawValue;
 
 pub use super::{
@@ -26,8 +26,8 @@ pub use super::{
         Codec, ListCodecs, Returns, Stored, Value, codec, input_codec, list_codecs, vec_codec,
     },
     take::{
-        TakesCtx, TakesInput, TakesItem, TakesListInput, TakesState, TakesStateByValue,
-        TakesTextInput, ctx, input, list_input, state, state_by_value, text_input,
+        TakesCtx, TakesEnd, TakesInput, TakesItem, TakesListInput, TakesState, TakesStateByValue,
+        TakesTextInput, ctx, end, input, list_input, state, state_by_value, text_input,
     },
     take_output::*,
     task::{item_of, item_of_input},
