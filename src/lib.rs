@@ -6,12 +6,12 @@ pub use pgflow_macros::{flow, step};
 #[cfg_attr(docsrs, doc(cfg(feature = "dev")))]
 pub use pgflow_runtime::dev;
 pub use pgflow_runtime::{
-    client::{self, Client, ClientError, RunError, RunEvent, RunHandle, StartFlow},
+    client::{self, Client, ClientError, RunError, RunEvent, RunHandle, RunStatus, StartFlow},
     context::StepContext,
     definition,
     flow::{
         BoxError, DecodeError, EncodeError, Flow, OneQueue, Permanent, Postpone, QueueModeMarker,
-        QueuePerStep, RetryAfter, StepError, StepId, StepQueued, StepResult,
+        QueuePerStep, RetryAfter, RunEnd, StepError, StepId, StepQueued, StepResult,
     },
     inspect, inspect_flow, maintenance,
     migrate::{self, migrate},
@@ -37,7 +37,8 @@ pub mod testing {
 /// What a module with a flow, or with its worker or caller, needs: `use pgflow::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Client, Flow, FlowWorker, Permanent, Postpone, RetryAfter, RunEvent, RunHandle, StartFlow,
-        StepContext, StepError, StepId, StepQueued, StepResult, StepWorker, Workers, flow, step,
+        Client, Flow, FlowWorker, Permanent, Postpone, RetryAfter, RunEnd, RunEvent, RunHandle,
+        RunStatus, StartFlow, StepContext, StepError, StepId, StepQueued, StepResult, StepWorker,
+        Workers, flow, step,
     };
 }

@@ -22,14 +22,15 @@ begin
             or jsonb_typeof(v_step -> 'whenUnmet') is distinct from 'string'
             or jsonb_typeof(v_step -> 'whenExhausted') is distinct from 'string'
             or jsonb_typeof(v_step -> 'onElementFailure') <> 'string'
+            or jsonb_typeof(v_step -> 'runsOn') <> 'string'
             -- A value that is not `defined` would be stored, and every later start would find another shape.
             or v_step #>> '{requiredInputPattern,defined}' is distinct from (v_step #> '{requiredInputPattern,value}' is not null)::text
             or v_step #>> '{forbiddenInputPattern,defined}' is distinct from (v_step #> '{forbiddenInputPattern,value}' is not null)::text
         then
             raise exception 'flow "%": a step of the shape lacks a part or has one of a wrong type', flow_slug using
                 errcode = 'PF004',
-                hint = 'Each step has slug, stepType, dependencies, whenUnmet, whenExhausted, requiredInputPattern and forbiddenInputPattern; a map '
-                    || 'may have onElementFailure.';
+                hint = 'Each step has slug, stepType, dependencies, whenUnmet, whenExhausted, requiredInputPattern and forbiddenInputPattern;'
+                    ' a map may have onElementFailure, and one that runs when the run has ended has runsOn.';
         end if;
     end loop;
 

@@ -52,7 +52,8 @@ begin
             v_step.queue,
             (v_step.step #>> '{options,maxDelay}')::int,
             (v_step.step #>> '{options,giveUpAfter}')::int,
-            v_step.step ->> 'onElementFailure'
+            v_step.step ->> 'onElementFailure',
+            v_step.step ->> 'runsOn'
         );
     end loop;
 end

@@ -17,7 +17,8 @@ create or replace function pgflow._define_step(
     queue_name text,
     max_delay int default null,
     give_up_after int default null,
-    on_element_failure text default 'fail'
+    on_element_failure text default 'fail',
+    runs_on text default null
 ) returns setof pgflow.steps
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -33,6 +34,7 @@ declare
     v_unmet text := coalesce(_define_step.when_unmet, 'skip');
     v_exhausted text := coalesce(_define_step.when_exhausted, 'fail');
     v_on_element text := coalesce(_define_step.on_element_failure, 'fail');
+    v_runs_on text := _define_step.runs_on;
     v_stored pgflow.steps;
     v_found text;
 begin
@@ -69,6 +71,18 @@ begin
             errcode = 'PF004',
             hint = 'Put the condition on the steps after it.';
     end if;
+    if v_runs_on not in ('failure', 'end') then
+        raise exception 'step "%": runs_on is "%"; it must be "failure" or "end"', v_slug, v_runs_on using
+            errcode = 'PF004',
+            hint = 'Leave it out for a step that is part of the run.';
+    end if;
+    if v_runs_on is not null and (
+        v_type = 'map' or v_deps <> '{}' or v_required is not null or v_forbidden is not null or v_unmet <> 'skip' or v_exhausted <> 'fail'
+    ) then
+        raise exception 'step "%" runs when the run has ended (%), so it can have no dependencies, no map, no condition and no mode', v_slug, v_runs_on using
+            errcode = 'PF004',
+            hint = 'Its input holds the outputs of all completed steps.';
+    end if;
     if v_slug = any (v_deps) then
         raise exception 'step "%" depends on itself', v_slug using
             errcode = 'PF004',
@@ -88,6 +102,15 @@ begin
             errcode = 'PF004',
             hint = 'Add the steps in the order of their dependencies.';
     end if;
+    select s.step_slug into v_found
+    from pgflow.steps s
+    where s.flow_slug = v_flow and s.step_slug = any (v_deps) and s.runs_on is not null
+    limit 1;
+    if found then
+        raise exception 'step "%" depends on step "%", which runs when the run has ended', v_slug, v_found using
+            errcode = 'PF004',
+            hint = 'Depend on steps that are part of the run.';
+    end if;
     perform pgflow._assert_options('step ' || v_slug, max_attempts, base_delay, timeout, start_delay, max_delay, give_up_after);
 
     select s.* into v_stored from pgflow.steps s where s.flow_slug = v_flow and lower(s.step_slug collate "C") = lower(v_slug collate "C");
@@ -103,6 +126,7 @@ begin
             or v_stored.when_unmet <> v_unmet
             or v_stored.when_exhausted <> v_exhausted
             or v_stored.on_element_failure <> v_on_element
+            or v_stored.runs_on is distinct from v_runs_on
             or (select array_agg(d order by d) from unnest(v_deps) d)
                 is distinct from (select array_agg(d.dep_slug order by d.dep_slug) from pgflow.deps d where d.flow_slug = v_flow and d.step_slug = v_slug)
         then
@@ -114,15 +138,22 @@ begin
         return;
     end if;
 
+    select s.step_slug into v_found from pgflow.steps s where s.flow_slug = v_flow and s.runs_on = v_runs_on;
+    if found then
+        raise exception 'steps "%" and "%" of flow "%" both run on %', v_found, v_slug, v_flow, v_runs_on using
+            errcode = 'PF004',
+            hint = 'A flow has at most one step for each. Do both in one step.';
+    end if;
+
     insert into pgflow.steps (
         flow_slug, step_slug, step_type, step_index, deps_count, queue_name,
         opt_max_attempts, opt_base_delay, opt_timeout, opt_start_delay, opt_max_delay, opt_give_up_after,
-        required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted, on_element_failure
+        required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted, on_element_failure, runs_on
     )
     values (
         v_flow, v_slug, v_type, (select count(*) from pgflow.steps s where s.flow_slug = v_flow), cardinality(v_deps), _define_step.queue_name,
         max_attempts, base_delay, timeout, start_delay, max_delay, give_up_after,
-        v_required, v_forbidden, v_unmet, v_exhausted, v_on_element
+        v_required, v_forbidden, v_unmet, v_exhausted, v_on_element, v_runs_on
     )
     returning * into v_stored;
     insert into pgflow.deps (flow_slug, dep_slug, step_slug) select v_flow, d, v_slug from unnest(v_deps) d;

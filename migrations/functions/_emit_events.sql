@@ -4,7 +4,7 @@
 -- Events are hints: one that can't be sent is left out, with a warning where the sink failed, and never fails the transaction that does the work.
 -- `event_types`, `run_ids` and `step_slugs` run in parallel; a run event has no step slug.
 -- Locks: none (a notification takes a database-wide lock when the transaction commits).
--- Callers: start_flows, _queue_tasks, _settle_steps, _fail_run.
+-- Callers: start_flows, complete_tasks, _queue_tasks, _settle_steps, _fail_run, _fail_end_step.
 create or replace function pgflow._emit_events(event_types text[], run_ids uuid[], step_slugs text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,6 +1,7 @@
 -- A started task has no attempt left: its step's when_exhausted decides. fail: the run fails. skip, skip-cascade: the task
 -- fails, the step is skipped (reason handler_failed), its other active tasks with it, and the run goes on. A map whose
 -- on_element_failure is null does without the task, and when_exhausted decides once every one of its tasks has failed.
+-- An end step fails alone: its run has ended before.
 -- A run that would end with an output that is too large fails as well. Returns whether new tasks were queued.
 -- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: fail_task, postpone_task, recover_tasks.
 create or replace function pgflow._exhaust_task(run_id uuid, step_slug text, task_index int, error_message text) returns boolean
@@ -13,19 +14,22 @@ declare
     v_slug text := _exhaust_task.step_slug;
     v_mode text;
     v_on_element text;
+    v_is_end_step boolean;
     v_queue text;
     v_message bigint;
     v_count int;
 begin
-    select d.when_exhausted, d.on_element_failure into strict v_mode, v_on_element
+    select d.when_exhausted, d.on_element_failure, d.runs_on is not null into strict v_mode, v_on_element, v_is_end_step
     from pgflow.runs r
     join pgflow.steps d on d.flow_slug = r.flow_slug and d.step_slug = v_slug
     where r.run_id = v_run_id;
 
-    if v_on_element = 'null' then
+    if v_is_end_step then
+        perform pgflow._fail_end_step(v_run_id, v_slug, task_index, error_message);
+        return false;
+    elsif v_on_element = 'null' then
         return pgflow._fail_element(v_run_id, v_slug, task_index, error_message, v_mode);
-    end if;
-    if v_mode = 'fail' then
+    elsif v_mode = 'fail' then
         perform pgflow._fail_run(v_run_id, v_slug, task_index, error_message);
         return false;
     end if;

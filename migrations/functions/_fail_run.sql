@@ -1,6 +1,6 @@
 -- Fails a run, the one way for all three reasons: a task out of attempts, a type violation, an unmet condition with mode fail.
 -- The culprit first (its task, when it has one, and its step), then the run; then every other active task of the run is cancelled, and
--- the messages of all of them are archived, grouped by queue. What had completed stays completed.
+-- the messages of all of them are archived, grouped by queue. What had completed stays completed. Last, the flow's end steps start.
 -- `output` is kept on a task that failed because of it.
 -- Locks: needs the run's row; takes step state, tasks, queue rows. Callers: _exhaust_task, _fail_element, complete_tasks, _resolve_conditions.
 create or replace function pgflow._fail_run(
@@ -19,6 +19,7 @@ declare
     v_queues text[];
     v_messages bigint[];
     v_expected int;
+    v_has_end_steps boolean;
     v_count int;
 begin
     select array_agg(x.queue_name), array_agg(x.message_id), count(*) into v_queues, v_messages, v_expected
@@ -51,7 +52,8 @@ begin
 
     update pgflow.runs r
     set status = 'failed', failed_at = greatest(clock_timestamp(), r.started_at), error_message = _fail_run.error_message
-    where r.run_id = v_run_id and r.status = 'started';
+    where r.run_id = v_run_id and r.status = 'started'
+    returning r.has_end_steps into v_has_end_steps;
     get diagnostics v_count = row_count;
     if v_count <> 1 then
         raise exception 'run % has ended already', v_run_id using errcode = 'PF012';
@@ -71,5 +73,8 @@ begin
     perform pgflow._emit_events(
         array['step:failed', 'run:failed'], array[v_run_id, v_run_id], array[_fail_run.step_slug, null]
     );
+    if v_has_end_steps then
+        perform pgflow._start_end_steps(array[v_run_id]);
+    end if;
 end
 $$;

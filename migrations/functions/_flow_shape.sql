@@ -26,7 +26,8 @@ begin
                 -- As workers send it, those of older releases too.
                 when s.on_element_failure = 'fail' then '{}'
                 else jsonb_build_object('onElementFailure', s.on_element_failure)
-            end order by s.step_index
+            end || case when s.runs_on is null then '{}'::jsonb else jsonb_build_object('runsOn', s.runs_on) end
+            order by s.step_index
         )
         from pgflow.steps s
         where s.flow_slug = _flow_shape.flow_slug

@@ -1,5 +1,5 @@
 -- What follows when steps were completed or skipped, each once: their dependents wait for fewer dependencies, map dependents learn
--- their size, the runs have fewer steps left, and a run without any is finished. Returns the runs in which a step became ready.
+-- their size, the runs have fewer steps left, and a run without any is finished, whose end steps start. Returns the runs in which a step became ready.
 -- A map's size is the length of a single source's output, the number of tasks of a map source, and 0 when the source was skipped.
 -- A run's output is the object of its completed leaf steps' outputs, null when all were skipped or there are none.
 -- Raises PF009 when a run's output would be larger than JSON can be: the caller fails the run instead, and so does a worker whose output that was.
@@ -13,6 +13,7 @@ as $$
 declare
     v_ready uuid[];
     v_finished uuid[];
+    v_with_end_steps uuid[];
     v_problem text;
     v_count int;
     v_runs int;
@@ -99,10 +100,12 @@ begin
             offset 0
         ) k
         where r.ctid = k.place
-        returning r.run_id, r.status, case when jsonb_typeof(k.output) = 'string' then k.output #>> '{}' end as problem
+        returning r.run_id, r.status, r.has_end_steps, case when jsonb_typeof(k.output) = 'string' then k.output #>> '{}' end as problem
     )
-    select count(*), array_agg(c.run_id order by c.run_id) filter (where c.status = 'completed'), min(c.problem)
-    into v_count, v_finished, v_problem
+    select
+        count(*), array_agg(c.run_id order by c.run_id) filter (where c.status = 'completed'),
+        array_agg(c.run_id order by c.run_id) filter (where c.status = 'completed' and c.has_end_steps), min(c.problem)
+    into v_count, v_finished, v_with_end_steps, v_problem
     from counted c;
     if v_problem is not null then
         raise exception '%', v_problem using errcode = 'PF009', hint = 'Return less, or keep large data elsewhere and return where it lies.';
@@ -115,6 +118,9 @@ begin
         perform pgflow._emit_events(
             array_fill('run:completed'::text, array[cardinality(v_finished)]), v_finished, array_fill(null::text, array[cardinality(v_finished)])
         );
+        if v_with_end_steps is not null then
+            perform pgflow._start_end_steps(v_with_end_steps);
+        end if;
     end if;
     return v_ready;
 end

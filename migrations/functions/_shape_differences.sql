@@ -56,8 +56,8 @@ begin
             for v_part, v_word in
                 select w.part, w.word
                 from unnest(
-                    array['whenUnmet', 'whenExhausted', 'requiredInputPattern', 'forbiddenInputPattern'],
-                    array['when_unmet', 'when_exhausted', 'if', 'if_not']
+                    array['whenUnmet', 'whenExhausted', 'requiredInputPattern', 'forbiddenInputPattern', 'runsOn'],
+                    array['when_unmet', 'when_exhausted', 'if', 'if_not', 'on']
                 ) with ordinality as w (part, word, n)
                 order by w.n
             loop

@@ -4,6 +4,7 @@
 -- input. `counted`: whether somebody has counted the read of the messages.
 -- A worker that registered with flow_input_once gets the flow's input once for each run in the claim, in the first of its rows whose step takes it;
 -- the `input` of a single root step, which is the same, is then NULL. Whatever the size of a map, its input crosses the network once per claim.
+-- An end step's input is the end of its run, see _run_end.
 -- Neither run nor step is locked: whatever ends them must take the lock of each active task first, so a task that is still queued under its lock
 -- belongs to a step that runs.
 -- What starts is written down in pgflow.claims, in the same transaction: recovery finds it there and nowhere else.
@@ -85,9 +86,15 @@ begin
                 t.flow_slug, t.run_id, t.step_slug, t.task_index, t.attempts_count, t.max_attempts, t.timeout, t.message_id, t.started_at,
                 case
                     when v_is_careful then pgflow._readable_input(
-                        case when d.step_type = 'map' then 'element' when d.deps_count = 0 then 'run' else 'dependencies' end,
+                        case
+                            when d.is_end_step then 'end'
+                            when d.step_type = 'map' then 'element'
+                            when d.deps_count = 0 then 'run'
+                            else 'dependencies'
+                        end,
                         t.flow_slug, t.run_id, t.step_slug, t.task_index
                     )
+                    when d.is_end_step then pgflow._run_end(t.run_id)
                     when d.step_type = 'map' then t.input
                     when d.deps_count = 0 then case when not v_once then r.input end
                     -- The same without a call, and without a subtransaction, for each task.
@@ -106,13 +113,16 @@ begin
                 case
                     when t.step_slug <> all (flow_input_steps) then null
                     when v_once and not v_is_careful then case when t.message_id = any (v_carriers) then r.input end
-                    when d.step_type <> 'map' and d.deps_count = 0 then null
+                    when d.step_type <> 'map' and d.deps_count = 0 and not d.is_end_step then null
                     when v_is_careful then pgflow._readable_input('run', t.flow_slug, t.run_id, t.step_slug, t.task_index)
                     else r.input
                 end
             from started t
             cross join lateral (
-                select k.step_type, k.deps_count from pgflow.steps k where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug limit 1
+                select k.step_type, k.deps_count, k.runs_on is not null as is_end_step
+                from pgflow.steps k
+                where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug
+                limit 1
             ) d
             cross join lateral (select k.input from pgflow.runs k where k.run_id = t.run_id limit 1) r
             order by t.message_id;

@@ -1,5 +1,6 @@
 -- Appends a step to a plain flow; its dependencies must stand before it. The same call again returns the step as it is stored;
 -- a call that would change its structure is refused, and so is a new step once the flow has runs: a shape is immutable.
+-- `runs_on`: `failure` or `end` for a step that runs when the run has ended; at most one of each in a flow.
 -- Options (attempts, delays, timeout) of a stored step are never changed here; update pgflow.steps to tune them.
 -- Raises PF001 (flow), PF004 (slug, graph, option, pattern, mode), PF011 (a flow with step queues).
 -- Locks: definitions, the flow, its row. Callers: SQL users.
@@ -18,7 +19,8 @@ create or replace function pgflow.add_step(
     when_exhausted text default 'fail',
     max_delay int default null,
     give_up_after int default null,
-    on_element_failure text default 'fail'
+    on_element_failure text default 'fail',
+    runs_on text default null
 ) returns setof pgflow.step_record
 language plpgsql
 security definer
@@ -64,7 +66,8 @@ begin
         v_flow.flow_slug, add_step.step_slug, add_step.deps_slugs, add_step.max_attempts, add_step.base_delay, add_step.timeout,
         add_step.start_delay, add_step.step_type, add_step.required_input_pattern, add_step.forbidden_input_pattern,
         add_step.when_unmet, add_step.when_exhausted, lower(v_flow.flow_slug collate "C"), add_step.max_delay, add_step.give_up_after,
-        add_step.on_element_failure
+        add_step.on_element_failure,
+        add_step.runs_on
     ) s;
 end
 $$;

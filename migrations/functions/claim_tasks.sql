@@ -3,7 +3,7 @@
 --   queued       its task is waiting: claimed
 --   started      its task is running elsewhere, and the message came into sight again: hidden until the task's recovery deadline, which
 --                repeated reads never push out; no attempt is counted
---   terminal     its task, step or run has ended: archived
+--   terminal     its task, step or run has ended: archived. The run of an end step has: only its task and step count
 --   unsupported  no task has it, or the task is not this worker's to run, or its body says otherwise: fatal. Nothing is claimed or archived, the
 --                worker's function is disabled, and only these rows return (raising would undo the disabling)
 --   alone        its task is waiting for its last attempt, for which nothing else may run in the process of its worker (see recover_tasks).
@@ -134,7 +134,8 @@ begin
                     when m.body ->> 'flow_slug' <> t.flow_slug or m.body ->> 'run_id' <> t.run_id::text or m.body ->> 'step_slug' <> t.step_slug
                         or m.body ->> 'task_index' <> t.task_index::text then 'unsupported: its body names another task than the one that it was sent for'
                     when l.run_id is null then 'locked'
-                    when t.status not in ('queued', 'started') or s.status <> 'started' or r.status <> 'started' then 'terminal'
+                    when t.status not in ('queued', 'started') or s.status <> 'started'
+                        or (r.status <> 'started' and o.is_end_step is not true) then 'terminal'
                     when t.status = 'queued' and l.runs_alone and m.id is distinct from v_alone then 'alone'
                     else t.status
                 end as class
@@ -158,7 +159,7 @@ begin
                 select k.status from pgflow.step_states k where k.run_id = t.run_id and k.step_slug = t.step_slug limit 1
             ) s on true
             left join lateral (
-                select k.queue_name, k.timeout, k.max_attempts
+                select k.queue_name, k.timeout, k.max_attempts, k.is_end_step
                 from pgflow.step_options k
                 where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug
                 limit 1

@@ -1,7 +1,8 @@
 -- Completes a batch of attempts: the arrays run in parallel, one item each. All or nothing: an error changes no row.
 -- Returns one row per item (1-based): completed; failed (its run can't go on with it and has failed: a step that feeds a map returned no array, or
--- the elements of a map are together larger than JSON can be); stale (the run, step or task is no longer started, or another attempt is the current one: nothing changed). `made_ready`: whether
--- the batch queued new tasks.
+-- the elements of a map are together larger than JSON can be); stale (the run, step or task is no longer started, or another attempt is the current one: nothing changed). The run
+-- of an end step has ended, so only its step and task count, and its completion changes nothing of the run. `made_ready`: whether the batch
+-- queued new tasks, or ended a run that has end steps.
 -- A NULL output is stored as JSON null. A NULL attempt speaks for whichever is current.
 -- The number of statements does not depend on the number of items, but for type violations; each run and step row is touched once.
 -- Raises PF003 (unknown task), PF009 (arrays that do not run in parallel: of different lengths, of several dimensions, or not counted from 1).
@@ -35,6 +36,10 @@ declare
     v_done_remaining int[];
     v_done_maps boolean[];
     v_has_violation boolean;
+    v_has_end_step boolean;
+    v_may_start_end_steps boolean;
+    v_after_runs uuid[];
+    v_after_slugs text[];
     v_ended_runs uuid[];
     v_ended_slugs text[];
     v_ended_items int[];
@@ -97,20 +102,23 @@ begin
         array_agg(i.message_id order by i.item) filter (where i.is_current),
         array_agg(i.remaining_tasks order by i.item) filter (where i.is_current),
         array_agg(i.is_map order by i.item) filter (where i.is_current),
-        coalesce(bool_or(i.is_current and i.is_violation), false)
+        coalesce(bool_or(i.is_current and i.is_violation), false),
+        coalesce(bool_or(i.is_current and i.is_end_step), false),
+        coalesce(bool_or(i.is_current and i.has_end_steps and not i.is_end_step), false)
     into
         v_unknown, v_done_items, v_done_runs, v_done_slugs, v_done_indexes, v_done_queues, v_done_messages, v_done_remaining, v_done_maps,
-        v_has_violation
+        v_has_violation, v_has_end_step, v_may_start_end_steps
     from (
         select
             i.item, i.run_id, i.step_slug, i.task_index, t.status, t.queue_name, t.message_id, s.remaining_tasks, d.step_type = 'map' as is_map,
-            r.status = 'started' and s.status = 'started' and t.status = 'started'
+            (r.status = 'started' or d.is_end_step) and s.status = 'started' and t.status = 'started'
                 and (i.attempt is null or i.attempt = t.attempts_count)
                 -- The current attempt twice in one batch: the first item speaks. A stale one before it must not silence it.
                 and row_number() over (
                     partition by i.run_id, i.step_slug, i.task_index, i.attempt is null or i.attempt = t.attempts_count order by i.item
                 ) = 1 as is_current,
-            d.feeds_map and d.step_type = 'single' and pgflow._map_refusal(i.output) is not null as is_violation
+            d.feeds_map and d.step_type = 'single' and pgflow._map_refusal(i.output) is not null as is_violation,
+            d.is_end_step, r.has_end_steps
         from unnest(complete_tasks.run_ids, complete_tasks.step_slugs, complete_tasks.task_indexes, complete_tasks.attempts, complete_tasks.outputs)
             with ordinality as i (run_id, step_slug, task_index, attempt, output, item)
         left join lateral (
@@ -122,9 +130,12 @@ begin
         left join lateral (
             select k.status, k.remaining_tasks from pgflow.step_states k where k.run_id = i.run_id and k.step_slug = i.step_slug limit 1
         ) s on true
-        left join lateral (select k.status from pgflow.runs k where k.run_id = i.run_id limit 1) r on true
+        left join lateral (select k.status, k.has_end_steps from pgflow.runs k where k.run_id = i.run_id limit 1) r on true
         left join lateral (
-            select k.step_type, k.feeds_map from pgflow.steps k where k.flow_slug = t.flow_slug and k.step_slug = i.step_slug limit 1
+            select k.step_type, k.feeds_map, k.runs_on is not null as is_end_step
+            from pgflow.steps k
+            where k.flow_slug = t.flow_slug and k.step_slug = i.step_slug
+            limit 1
         ) d on true
     ) i;
 
@@ -263,7 +274,27 @@ begin
             if v_count <> cardinality(v_ended_runs) then
                 raise exception 'completing % steps changed % rows', cardinality(v_ended_runs), v_count using errcode = 'PF012';
             end if;
-            v_ready_runs := pgflow._settle_steps(v_ended_runs, v_ended_slugs, 'step:completed');
+            if v_has_end_step then
+                -- Nothing depends on an end step, and its run is not counted down.
+                select
+                    array_agg(x.run_id order by x.n) filter (where not d.is_end_step),
+                    array_agg(x.step_slug order by x.n) filter (where not d.is_end_step),
+                    array_agg(x.run_id order by x.n) filter (where d.is_end_step),
+                    array_agg(x.step_slug order by x.n) filter (where d.is_end_step)
+                into v_ended_runs, v_ended_slugs, v_after_runs, v_after_slugs
+                from unnest(v_ended_runs, v_ended_slugs) with ordinality as x (run_id, step_slug, n)
+                cross join lateral (select k.flow_slug from pgflow.runs k where k.run_id = x.run_id limit 1) r
+                cross join lateral (
+                    select k.runs_on is not null as is_end_step
+                    from pgflow.steps k
+                    where k.flow_slug = r.flow_slug and k.step_slug = x.step_slug
+                    limit 1
+                ) d;
+                perform pgflow._emit_events(array_fill('step:completed'::text, array[cardinality(v_after_runs)]), v_after_runs, v_after_slugs);
+            end if;
+            if v_ended_runs is not null then
+                v_ready_runs := pgflow._settle_steps(v_ended_runs, v_ended_slugs, 'step:completed');
+            end if;
         end if;
         if v_large_runs is not null then
             v_failed_items := v_failed_items || pgflow._fail_large_maps(v_large_runs, v_large_slugs, v_done_items, v_done_runs, v_done_slugs);
@@ -273,6 +304,13 @@ begin
         end if;
 
         perform pgflow._archive_messages(v_done_queues, v_done_messages);
+    end if;
+    if v_may_start_end_steps and not v_ready then
+        v_ready := exists (
+            select
+            from unnest(run_ids) u
+            cross join lateral (select from pgflow.runs k where k.run_id = u and k.status <> 'started' and k.has_end_steps limit 1) r
+        );
     end if;
 
     return query

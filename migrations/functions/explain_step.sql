@@ -1,7 +1,9 @@
 -- Says why a step of a run is not running, or that it is: one `reason` for programs and one `message` for people, with what they rest on.
 --   completed, skipped, failed     it has ended; when a task of it failed, `message` says whether that was its last attempt. An attempt before the last
 --                                  that no other follows had an error that rules others out, or more attempts were allowed later: rows don't tell
---   run_ended                      its run has ended before it; `message` names the step that failed the run
+--   run_ended                      its run has ended before it; `message` names the step that failed the run. Of an end step: the run did not
+--                                  end in the way for which it runs
+--   waiting_for_run_end            it is an end step, and its run has not ended
 --   waiting_for_dependencies       `waiting_for` names them
 --   not_advanced                   nothing holds it up, and yet it did not go on: a fault, or rows changed by hand
 --   running                        a worker is at it: `running`, the longest first, 10 at most
@@ -14,6 +16,7 @@
 --                                  process of a worker runs nothing else
 --   no_worker                      nobody serves its queue: no live worker, or `disabled_reason`
 --   waiting_for_worker             a live worker will take it
+-- `runs_on` of an end step says for which end it runs; before its run has ended it has no row, and its `status` is `created`.
 -- `alone` of a running task says that nothing else runs in its worker's process meanwhile, `build` which build of the application runs it.
 -- Of a map with on_element_failure null, `message` also says how many elements have failed without it.
 -- `tasks` counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat is newer than 6 seconds.
@@ -30,6 +33,7 @@ as $$
 declare
     v_run pgflow.runs;
     v_step pgflow.step_states;
+    v_runs_on text;
     v_queue text;
     v_timeout int;
     v_max_attempts int;
@@ -60,7 +64,11 @@ begin
         raise exception 'there is no run %', explain_step.run_id using errcode = 'PF002', hint = 'It may have been deleted.';
     end if;
     select s.* into v_step from pgflow.step_states s where s.run_id = v_run.run_id and s.step_slug = explain_step.step_slug;
-    if not found then
+    v_runs_on := (select d.runs_on from pgflow.steps d where d.flow_slug = v_run.flow_slug and d.step_slug = explain_step.step_slug);
+    if v_step.run_id is null and v_runs_on is not null then
+        v_step.step_slug := explain_step.step_slug;
+        v_step.status := 'created';
+    elsif v_step.run_id is null then
         raise exception 'flow "%" has no step "%" in run %', v_run.flow_slug, explain_step.step_slug, v_run.run_id using
             errcode = 'PF003',
             hint = (
@@ -168,7 +176,8 @@ begin
     elsif v_run.status = 'failed' then
         select s.step_slug into v_culprit
         from pgflow.step_states s
-        where s.run_id = v_run.run_id and s.status = 'failed'
+        join pgflow.steps d on d.flow_slug = s.flow_slug and d.step_slug = s.step_slug
+        where s.run_id = v_run.run_id and s.status = 'failed' and d.runs_on is null
         order by s.failed_at
         limit 1;
     end if;
@@ -185,9 +194,21 @@ begin
         end);
     elsif v_step.status = 'failed' then
         v_reason := 'failed';
-        v_message := format('It failed at %s, and its run with it: %s.', v_step.failed_at,
-            coalesce(v_how, case when v_step.started_at is null then 'its condition was not met' else 'what it returned is too large' end));
-    elsif v_run.status <> 'started' then
+        v_message := case
+            when v_runs_on is null then format('It failed at %s, and its run with it: %s.', v_step.failed_at,
+                coalesce(v_how, case when v_step.started_at is null then 'its condition was not met' else 'what it returned is too large' end))
+            else format('It failed at %s: %s. Its run had %s before, and stays as it is.', v_step.failed_at, v_how, v_run.status)
+        end;
+    elsif v_runs_on is not null and v_step.run_id is null and v_run.status = 'started' then
+        v_reason := 'waiting_for_run_end';
+        v_message := case v_runs_on
+            when 'failure' then 'It runs if the run fails; the run has not ended.'
+            else 'It runs when the run has ended; the run has not ended.'
+        end;
+    elsif v_runs_on is not null and v_step.run_id is null then
+        v_reason := 'run_ended';
+        v_message := format('It runs if the run fails; the run %s.', v_run.status);
+    elsif v_run.status <> 'started' and v_runs_on is null then
         v_reason := 'run_ended';
         v_message := case
             when v_culprit is null then format('Its run %s before it could end.', v_run.status)
@@ -289,6 +310,7 @@ begin
         'waiting_for', coalesce(v_waiting_for, '[]'), 'tasks', v_tasks, 'running', coalesce(v_running, '[]'),
         'visible_at', v_visible_at,
         'queue_name', v_queue, 'live_workers', v_live, 'disabled_reason', v_disabled
-    ) || case when v_postponed is null then '{}'::jsonb else jsonb_build_object('postponed', v_postponed) end;
+    ) || case when v_runs_on is null then '{}'::jsonb else jsonb_build_object('runs_on', v_runs_on) end
+    || case when v_postponed is null then '{}'::jsonb else jsonb_build_object('postponed', v_postponed) end;
 end
 $$;

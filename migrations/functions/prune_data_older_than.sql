@@ -1,6 +1,6 @@
 -- Removes the runs that ended longer ago than `retention`, with their steps, tasks and messages (waiting or archived), and the workers that
 -- stopped that long ago; a worker that never said so counts once it has been silent for a day as well. One call is one batch: at most
--- `max_runs` runs, and no further run once 100,000 tasks are together. Returns how many runs it removed: call it again until that is 0.
+-- `max_runs` runs, and no further run once 100,000 tasks are together. A run stays while an end step of it is at work. Returns how many runs it removed: call it again until that is 0.
 -- A removed run's id is free again: start_flow with it starts a new run.
 -- Raises PF009 (a retention that is missing or negative, max_runs below 1).
 -- Locks: runs, skipping what somebody else holds; tasks, step states, queue rows; workers, skipping again. Callers: operators, a scheduler.
@@ -44,6 +44,12 @@ begin
                 select e.run_id, coalesce(e.completed_at, e.failed_at) as ended_at
                 from pgflow.runs e
                 where e.status <> 'started' and coalesce(e.completed_at, e.failed_at) < v_cutoff
+                    and not (e.has_end_steps and exists (
+                        select
+                        from pgflow.steps d
+                        join pgflow.step_states s on s.run_id = e.run_id and s.step_slug = d.step_slug
+                        where d.flow_slug = e.flow_slug and d.runs_on is not null and s.status = 'started'
+                    ))
                 order by coalesce(e.completed_at, e.failed_at)
                 limit prune_data_older_than.max_runs
                 for update skip locked

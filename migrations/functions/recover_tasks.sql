@@ -1,5 +1,5 @@
 -- Recovers one batch of tasks whose attempts nobody works on any more. A started task of a run and step
--- that still run is recovered
+-- that still run (of an end step: whose step still runs) is recovered
 --   at once                  when its worker has stopped, or was removed;
 --   after `lost_after`       of silence from its worker (pgflow.installation). Only while the database has
 --                            been up, and some worker has been heard of without a break, for as long: a
@@ -218,9 +218,9 @@ begin
             order by u.run_id, u.step_slug, u.task_index
         ) c
         cross join lateral (
-            select
+            select k.status
             from pgflow.runs k
-            where k.run_id = c.run_id and k.status = 'started'
+            where k.run_id = c.run_id
             limit 1
             for no key update skip locked
         ) r
@@ -240,8 +240,9 @@ begin
             for no key update skip locked
         ) t
         cross join lateral (
-            select k.max_attempts from pgflow.step_options k where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug limit 1
+            select k.max_attempts, k.is_end_step from pgflow.step_options k where k.flow_slug = t.flow_slug and k.step_slug = t.step_slug limit 1
         ) o
+        where r.status = 'started' or o.is_end_step
     ) x;
     if v_run_ids is null then
         return next;

@@ -23,6 +23,7 @@ declare
     v_taken record;
     v_which text;
     v_steps int;
+    v_has_end_steps boolean;
     v_root_map text;
     v_refused text;
     v_deletion timestamptz;
@@ -53,8 +54,10 @@ begin
         perform pgflow._assert_flow_stays(v_flow, v_deletion);
     end if;
 
-    select count(*), min(s.step_slug) filter (where s.step_type = 'map' and s.deps_count = 0)
-    into v_steps, v_root_map
+    select
+        count(*) filter (where s.runs_on is null), count(s.runs_on) > 0,
+        min(s.step_slug) filter (where s.step_type = 'map' and s.deps_count = 0)
+    into v_steps, v_has_end_steps, v_root_map
     from pgflow.steps s
     where s.flow_slug = v_flow;
 
@@ -91,8 +94,8 @@ begin
     end if;
 
     with inserted as (
-        insert into pgflow.runs (run_id, flow_slug, input, remaining_steps)
-        select u.run_id, v_flow, u.input, v_steps
+        insert into pgflow.runs (run_id, flow_slug, input, remaining_steps, has_end_steps)
+        select u.run_id, v_flow, u.input, v_steps, v_has_end_steps
         from unnest(v_run_ids, start_flows.inputs, v_is_new) with ordinality as u (run_id, input, is_new, n)
         where u.is_new
         -- Whoever starts the same runs at once waits for them in the same order.
@@ -128,6 +131,9 @@ begin
             set status = 'completed', completed_at = greatest(clock_timestamp(), r.started_at)
             where r.run_id = any (v_started);
             perform pgflow._emit_events(array_fill('run:completed'::text, array[v_count]), v_started, array_fill(null::text, array[v_count]));
+            if v_has_end_steps then
+                perform pgflow._start_end_steps(v_started);
+            end if;
         else
             insert into pgflow.step_states (flow_slug, run_id, step_slug, remaining_deps, initial_tasks)
             select
@@ -138,7 +144,7 @@ begin
                 end
             from unnest(v_started) with ordinality as x (run_id, n)
             cross join pgflow.steps s
-            where s.flow_slug = v_flow
+            where s.flow_slug = v_flow and s.runs_on is null
             order by x.n, s.step_slug;
             get diagnostics v_count = row_count;
             if v_count <> v_steps * cardinality(v_started) then

@@ -109,13 +109,16 @@ begin
         limit 1
         for no key update skip locked
     ) t
-    cross join lateral (select from pgflow.runs k where k.run_id = t.run_id and k.status = 'started' limit 1) r
+    cross join lateral (
+        select k.timeout, k.max_attempts, k.is_end_step
+        from pgflow.step_options k
+        where k.flow_slug = v_flow and k.step_slug = t.step_slug
+        limit 1
+    ) o
+    cross join lateral (select from pgflow.runs k where k.run_id = t.run_id and (k.status = 'started' or o.is_end_step) limit 1) r
     cross join lateral (
         select from pgflow.step_states k where k.run_id = t.run_id and k.step_slug = t.step_slug and k.status = 'started' limit 1
-    ) s
-    cross join lateral (
-        select k.timeout, k.max_attempts from pgflow.step_options k where k.flow_slug = v_flow and k.step_slug = t.step_slug limit 1
-    ) o;
+    ) s;
     if v_waiting is not null then
         select c.message_id, c.is_free into v_alone, v_is_free from pgflow._choose_alone(v_worker.worker_id, v_queue, v_waiting) c;
         if v_is_free then

@@ -3,6 +3,7 @@
 #[cfg(feature = "shape")]
 mod condition_texts;
 mod edges;
+mod end_steps;
 mod names;
 mod values;
 
@@ -22,6 +23,7 @@ impl FlowDefinition<'_> {
         };
         names::check(&mut report);
         edges::check(&mut report);
+        end_steps::check(&mut report);
         values::check(&mut report);
         #[cfg(feature = "shape")]
         condition_texts::check(&mut report);

@@ -37,8 +37,19 @@ pub struct StepDefinition<'a> {
     pub when_exhausted: SkipMode,
     /// What an element whose attempts are exhausted is to a map step.
     pub on_element_failure: ElementFailure,
+    /// The end of the run that an end step waits for; `None` for a step that is part of the run.
+    pub runs_on: Option<RunsOn>,
     /// Whether the handler takes the flow's input, so that workers fetch it. Not part of the shape.
     pub needs_flow_input: bool,
+}
+
+/// The end of a run after which an end step runs. It changes nothing about how the run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunsOn {
+    /// The run ended without completing.
+    Failure,
+    /// The run ended in any way.
+    End,
 }
 
 /// How steps are spread over queues.
@@ -240,6 +251,19 @@ impl ElementFailure {
         match self {
             Self::Fail => "fail",
             Self::Null => "null",
+        }
+    }
+}
+
+impl RunsOn {
+    /// Both, in the order in which texts name them.
+    pub const ALL: [Self; 2] = [Self::Failure, Self::End];
+
+    /// The word for it in the database and in attributes.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::End => "end",
         }
     }
 }

@@ -25,6 +25,7 @@
 //!     when_unmet: SkipMode::Skip,
 //!     when_exhausted: SkipMode::Fail,
 //!     on_element_failure: ElementFailure::Fail,
+//!     runs_on: None,
 //!     needs_flow_input: true,
 //! };
 //! const AUDIT: FlowDefinition<'static> = FlowDefinition {
@@ -66,8 +67,8 @@ pub mod skip;
 pub mod slug;
 
 pub use definition::{
-    Condition, ElementFailure, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition,
-    StepKind, StepOptions,
+    Condition, ElementFailure, FlowDefinition, FlowOptions, QueueMode, RunsOn, SkipMode,
+    StepDefinition, StepKind, StepOptions,
 };
 pub use options::{DEFAULT_BASE_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT, NO_TIMEOUT};
 pub use problem::{ConditionProblem, CycleEdge, Part, Problem, ProblemKind, Subject};

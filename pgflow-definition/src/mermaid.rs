@@ -5,7 +5,9 @@
 use std::fmt::{self, Write};
 
 use crate::skip::SkipRule;
-use crate::{Condition, ElementFailure, FlowDefinition, SkipMode, StepDefinition, StepKind};
+use crate::{
+    Condition, ElementFailure, FlowDefinition, RunsOn, SkipMode, StepDefinition, StepKind,
+};
 
 /// Patterns of conditions are cut at this many characters.
 const MAX_PATTERN: usize = 80;
@@ -27,6 +29,8 @@ pub struct Step<'a> {
     pub when_exhausted: SkipMode,
     /// What an element whose attempts are exhausted is to a map step.
     pub on_element_failure: ElementFailure,
+    /// The end of the run that an end step waits for.
+    pub runs_on: Option<RunsOn>,
 }
 
 impl Step<'_> {
@@ -49,6 +53,7 @@ impl<'a> From<&StepDefinition<'a>> for Step<'a> {
             when_unmet: step.when_unmet,
             when_exhausted: step.when_exhausted,
             on_element_failure: step.on_element_failure,
+            runs_on: step.runs_on,
         }
     }
 }
@@ -57,7 +62,8 @@ impl FlowDefinition<'_> {
     /// The flow as a Mermaid flowchart, from left to right; the same text for the same definition.
     ///
     /// A map step has double sides. Conditions and modes other than the default stand below the slug. A dotted arrow comes from a step that may be
-    /// skipped: `optional` if what follows then runs without its output, `cascades` if it is skipped as well.
+    /// skipped: `optional` if what follows then runs without its output, `cascades` if it is skipped as well. A dotted arrow comes from the end of the
+    /// run, a circle, to each step that runs when the run has ended.
     ///
     /// GitHub, GitLab and many editors draw it from a code block of the language `mermaid`.
     ///
@@ -67,7 +73,7 @@ impl FlowDefinition<'_> {
     /// # let step = |slug, kind, depends_on| StepDefinition {
     /// #     slug, kind, depends_on, options, condition: Condition::default(),
     /// #     when_unmet: SkipMode::Skip, when_exhausted: SkipMode::Fail,
-    /// #     on_element_failure: ElementFailure::Fail, needs_flow_input: false,
+    /// #     on_element_failure: ElementFailure::Fail, runs_on: None, needs_flow_input: false,
     /// # };
     /// # let steps = [step("greet", StepKind::Map, &[] as &[&str]), step("letter", StepKind::Single, &["greet"])];
     /// # let greetings = FlowDefinition { slug: "greetings", queue_mode: QueueMode::Flow, options: FlowOptions::default(), steps: &steps };
@@ -110,6 +116,22 @@ impl fmt::Display for Diagram<'_> {
                 let arrow = arrow(dependency.skip_rule());
                 writeln!(f, "    s_{} {arrow} s_{}", dependency.slug, step.slug)?;
             }
+        }
+        let mut end_steps = self
+            .0
+            .iter()
+            .filter_map(|s| Some((s, s.runs_on?)))
+            .peekable();
+        if end_steps.peek().is_some() {
+            // No id of a step begins like this.
+            f.write_str("    run_end((\"end of the run\"))\n")?;
+        }
+        for (step, runs_on) in end_steps {
+            let arrow = match runs_on {
+                RunsOn::Failure => "-. \"on failure\" .->",
+                RunsOn::End => "-.->",
+            };
+            writeln!(f, "    run_end {arrow} s_{}", step.slug)?;
         }
         Ok(())
     }

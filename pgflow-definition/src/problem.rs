@@ -2,6 +2,7 @@
 
 mod text;
 
+use crate::RunsOn;
 use crate::options::{OptionName, OptionProblem};
 use crate::slug::SlugProblem;
 
@@ -54,6 +55,12 @@ pub enum Part {
     Required,
     /// The pattern `if_not`.
     Forbidden,
+    /// What happens when the condition is not met.
+    WhenUnmet,
+    /// What happens when the attempts are exhausted.
+    WhenExhausted,
+    /// The end of the run that the step waits for.
+    RunsOn,
     /// The value of an option.
     Option(OptionName),
 }
@@ -127,6 +134,25 @@ pub enum ProblemKind {
     },
     /// A single step is to do without elements that fail.
     NoElements,
+    /// An end step has something that only a step of the run can have.
+    EndStepWithPart {
+        /// The end that it runs on.
+        runs_on: RunsOn,
+    },
+    /// A second step runs on the same end.
+    DuplicateEndStep {
+        /// The end.
+        runs_on: RunsOn,
+        /// Slug of the first one.
+        first: String,
+    },
+    /// A step depends on an end step, which runs when all others have ended.
+    EndStepAsDependency {
+        /// The dependency.
+        name: String,
+        /// The end that it runs on.
+        runs_on: RunsOn,
+    },
     /// A pattern of a condition that can't be, or could never hold.
     Condition(ConditionProblem),
     /// The value of an option is out of bounds.
@@ -211,6 +237,9 @@ impl ProblemKind {
             Self::MapArity { .. } => "map_arity",
             Self::OutOfOrder { .. } => "out_of_order",
             Self::NoElements => "no_elements",
+            Self::EndStepWithPart { .. } => "end_step_with_part",
+            Self::DuplicateEndStep { .. } => "duplicate_end_step",
+            Self::EndStepAsDependency { .. } => "end_step_as_dependency",
             Self::Condition(ConditionProblem::OnRootMap) => "condition_on_root_map",
             Self::Condition(ConditionProblem::NotJson { .. }) => "condition_not_json",
             Self::Condition(ConditionProblem::NotAnObject { .. }) => "condition_not_an_object",

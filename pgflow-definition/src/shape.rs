@@ -56,6 +56,9 @@ impl FlowDefinition<'_> {
             "forbiddenInputPattern",
             pattern(Part::Forbidden, step.condition.forbidden)?,
         );
+        if let Some(end) = step.runs_on {
+            shape.insert("runsOn".into(), end.as_str().into());
+        }
         insert_options(&mut shape, step.options.set());
         Ok(shape.into())
     }

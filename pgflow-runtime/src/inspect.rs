@@ -79,6 +79,8 @@ pub struct StepDetails {
     pub step_slug: String,
     /// `single` or `map`.
     pub step_type: String,
+    /// `failure` or `end` of a step that runs when the run has ended.
+    pub runs_on: Option<String>,
     /// `created`, `started`, `completed`, `failed` or `skipped`.
     pub status: String,
     /// `condition_unmet`, `handler_failed` or `dependency_skipped`, of a skipped step.
@@ -92,14 +94,14 @@ pub struct StepDetails {
     /// Its tasks, counted by status.
     #[sqlx(flatten)]
     pub tasks: TaskCounts,
-    /// When the run was started.
+    /// When the run was started; of a step that runs when the run has ended, when that was.
     pub created_at: DateTime<Utc>,
     /// When its tasks were queued.
     pub started_at: Option<DateTime<Utc>>,
     /// When it completed, failed or was skipped. None for one that had not ended when its run failed: its status stays `created` or `started`,
     /// and nothing of it goes on after the end of the run.
     pub ended_at: Option<DateTime<Utc>>,
-    /// Why it does not run, or that it does; none once it, or its run, has ended. The same as [`explain_step`].
+    /// Why it does not run, or that it does; none once it, or the run that it is part of, has ended. The same as [`explain_step`].
     #[sqlx(json(nullable))]
     pub explanation: Option<StepExplanation>,
 }
@@ -147,6 +149,9 @@ pub struct StepExplanation {
     pub run_status: String,
     /// The step's status: `created`, `started`, `completed`, `failed` or `skipped`.
     pub status: String,
+    /// `failure` or `end` of a step that runs when the run has ended. Before its start it is `created`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_on: Option<String>,
     /// The reason, for programs.
     pub reason: StepReason,
     /// The reason, for people.
@@ -197,8 +202,10 @@ pub enum StepReason {
     Skipped,
     /// It has failed.
     Failed,
-    /// Its run has ended before it.
+    /// Its run has ended before it, or not in the way for which it runs.
     RunEnded,
+    /// It runs when the run has ended, and the run has not.
+    WaitingForRunEnd,
     /// Steps that it depends on have not ended.
     WaitingForDependencies,
     /// Nothing holds it up, and yet it did not go on: a fault, or rows changed by hand.

@@ -13,7 +13,9 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use pgflow_definition::{Condition, ElementFailure, QueueMode, SkipMode, StepKind, mermaid};
+use pgflow_definition::{
+    Condition, ElementFailure, QueueMode, RunsOn, SkipMode, StepKind, mermaid,
+};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
@@ -67,6 +69,9 @@ pub struct StoredStep {
     /// What an element whose attempts are exhausted is to a map step.
     #[serde(serialize_with = "element_failure")]
     pub on_element_failure: ElementFailure,
+    /// The end of the run that it waits for; none for a step that is part of the run.
+    #[serde(serialize_with = "runs_on", skip_serializing_if = "Option::is_none")]
+    pub runs_on: Option<RunsOn>,
 }
 
 /// Options of a flow or a step.
@@ -178,6 +183,7 @@ impl StoredFlow {
                 when_unmet: step.when_unmet,
                 when_exhausted: step.when_exhausted,
                 on_element_failure: step.on_element_failure,
+                runs_on: step.runs_on,
             })
             .collect();
         mermaid::render(&steps)
@@ -202,4 +208,9 @@ fn kind<S: Serializer>(kind: &StepKind, serializer: S) -> Result<S::Ok, S::Error
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn mode<S: Serializer>(mode: &SkipMode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(mode.as_str())
+}
+
+#[expect(clippy::ref_option, reason = "serde calls it so")]
+fn runs_on<S: Serializer>(end: &Option<RunsOn>, serializer: S) -> Result<S::Ok, S::Error> {
+    end.map(RunsOn::as_str).serialize(serializer)
 }

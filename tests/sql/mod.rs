@@ -20,6 +20,7 @@ mod deprecate_workers;
 mod disable_worker_function;
 mod empty_maps;
 mod enable_worker_function;
+mod end_steps;
 mod ensure_flow_compiled;
 mod ensure_workers;
 mod error_codes;

@@ -75,6 +75,7 @@ impl Slugs {
                 when_unmet: SkipMode::Skip,
                 when_exhausted: SkipMode::Fail,
                 on_element_failure: ElementFailure::Fail,
+                runs_on: None,
                 needs_flow_input: false,
             })
             .collect();

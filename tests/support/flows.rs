@@ -34,6 +34,7 @@ pub(crate) struct Step {
     when_unmet: &'static str,
     when_exhausted: &'static str,
     tolerates_elements: bool,
+    runs_on: Option<&'static str>,
 }
 
 /// A single step without dependencies.
@@ -53,6 +54,7 @@ pub(crate) fn step(slug: &str) -> Step {
         when_unmet: "skip",
         when_exhausted: "fail",
         tolerates_elements: false,
+        runs_on: None,
     }
 }
 
@@ -127,12 +129,18 @@ impl Step {
         self.tolerates_elements.then_some("null")
     }
 
+    /// It runs when the run has ended: `failure` or `end`.
+    pub(crate) fn on(mut self, end: &'static str) -> Self {
+        self.runs_on = Some(end);
+        self
+    }
+
     /// Calls `add_step`, once.
     pub(crate) async fn add(&self, db: impl PgExecutor<'_>, flow: &str) -> sqlx::Result<PgRow> {
         sqlx::query(
             "select * from pgflow.add_step($1, $2, $3, max_attempts => $4, base_delay => $5, timeout => $6, start_delay => $7,
                 step_type => $8, required_input_pattern => $9, forbidden_input_pattern => $10, when_unmet => $11, when_exhausted => $12,
-                max_delay => $13, give_up_after => $14, on_element_failure => $15)",
+                max_delay => $13, give_up_after => $14, on_element_failure => $15, runs_on => $16)",
         )
         .bind(flow)
         .bind(&self.slug)
@@ -149,6 +157,7 @@ impl Step {
         .bind(self.max_delay)
         .bind(self.give_up_after)
         .bind(self.on_element_failure())
+        .bind(self.runs_on)
         .fetch_one(db)
         .await
     }
@@ -185,6 +194,9 @@ impl Step {
         });
         if let Some(mode) = self.on_element_failure() {
             shape["onElementFailure"] = json!(mode);
+        }
+        if let Some(end) = self.runs_on {
+            shape["runsOn"] = json!(end);
         }
         shape
     }

@@ -1,4 +1,4 @@
-//! The invariants I1 to I9 of the SQL core, over everything that a test database holds.
+//! The invariants I1 to I11 of the SQL core, over everything that a test database holds.
 
 use sqlx::PgPool;
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::flows::{Step, step};
 
-/// A flow of up to ten steps: singles and maps, conditions, skip modes, up to three attempts.
+/// A flow of up to ten steps: singles and maps, conditions, skip modes, up to three attempts; some have end steps.
 #[derive(Debug, Clone)]
 pub(crate) struct RandomFlow {
     pub(crate) steps: Vec<Step>,
@@ -30,6 +30,14 @@ impl RandomFlow {
             let new = flow.random_step(random, &slug, &slugs);
             flow.steps.push(new);
             slugs.push(slug);
+        }
+        for end in ["failure", "end"] {
+            if random.u8(..100) < 40 {
+                let place = random.usize(..=flow.steps.len());
+                let attempts = random.i32(1..=3);
+                let end_step = step(&format!("on_{end}")).on(end).max_attempts(attempts);
+                flow.steps.insert(place, end_step);
+            }
         }
         flow
     }

@@ -18,13 +18,21 @@ create function test_log.record() returns trigger language plpgsql as $$
 declare
     v_new jsonb := to_jsonb(new);
     v_old jsonb;
+    v_kind text := tg_argv[0];
 begin
     if tg_op = 'UPDATE' then
         v_old := to_jsonb(old);
     end if;
+    -- End steps have transitions of their own.
+    if v_kind = 'step' and exists (
+        select from pgflow.steps d
+        where d.flow_slug = new.flow_slug and d.step_slug = v_new ->> 'step_slug' and d.runs_on is not null
+    ) then
+        v_kind := 'end step';
+    end if;
     insert into test_log.transitions (kind, run_id, step_slug, task_index, old_status, new_status, old_attempts, new_attempts)
     values (
-        tg_argv[0], new.run_id, v_new ->> 'step_slug', (v_new ->> 'task_index')::int,
+        v_kind, new.run_id, v_new ->> 'step_slug', (v_new ->> 'task_index')::int,
         v_old ->> 'status', new.status, (v_old ->> 'attempts_count')::int, (v_new ->> 'attempts_count')::int
     );
     return null;
@@ -53,6 +61,9 @@ begin
 end
 $$;
 
+-- The steps that run when a run has ended: invariants of what is part of a run leave them out, I11 has those of their own.
+create view test_log.end_steps as select d.flow_slug, d.step_slug, d.runs_on from pgflow.steps d where d.runs_on is not null;
+
 -- One row per broken invariant: which, and what is wrong. Empty when all hold.
 create function test_log.violations() returns table (invariant text, what text) language plpgsql as $$
 begin
@@ -60,11 +71,13 @@ begin
     return query
     select 'I1', format('run %s is %s, task %s[%s] is %s', r.run_id, r.status, t.step_slug, t.task_index, t.status)
     from pgflow.runs r join pgflow.step_tasks t using (run_id)
-    where r.status <> 'started' and t.status in ('queued', 'started');
+    where r.status <> 'started' and t.status in ('queued', 'started')
+        and (t.flow_slug, t.step_slug) not in (select e.flow_slug, e.step_slug from test_log.end_steps e);
     return query
     select 'I1', format('run %s is %s, message %s of task %s[%s] is live', r.run_id, r.status, t.message_id, t.step_slug, t.task_index)
     from pgflow.runs r join pgflow.step_tasks t using (run_id) join test_log.messages() m using (queue_name, message_id)
-    where r.status <> 'started';
+    where r.status <> 'started'
+        and (t.flow_slug, t.step_slug) not in (select e.flow_slug, e.step_slug from test_log.end_steps e);
 
     -- I2: a skipped step has no active task.
     return query
@@ -76,12 +89,14 @@ begin
     return query
     select 'I3', format('failed run %s has %s failed steps', r.run_id, count(s.step_slug))
     from pgflow.runs r left join pgflow.step_states s on s.run_id = r.run_id and s.status = 'failed'
+        and (s.flow_slug, s.step_slug) not in (select e.flow_slug, e.step_slug from test_log.end_steps e)
     where r.status = 'failed'
     group by r.run_id having count(s.step_slug) <> 1;
     return query
     select 'I3', format('run %s is %s, but has failed step %s', r.run_id, r.status, s.step_slug)
     from pgflow.runs r join pgflow.step_states s using (run_id)
-    where r.status <> 'failed' and s.status = 'failed';
+    where r.status <> 'failed' and s.status = 'failed'
+        and (s.flow_slug, s.step_slug) not in (select e.flow_slug, e.step_slug from test_log.end_steps e);
     return query
     select 'I3', format('run %s is %s, but task %s[%s] is cancelled', r.run_id, r.status, t.step_slug, t.task_index)
     from pgflow.runs r join pgflow.step_tasks t using (run_id)
@@ -98,7 +113,11 @@ begin
     return query
     select 'I5', format('run %s: remaining_steps %s, counted %s', r.run_id, r.remaining_steps, c.n)
     from pgflow.runs r
-    cross join lateral (select count(*) n from pgflow.step_states s where s.run_id = r.run_id and s.status not in ('completed', 'skipped')) c
+    cross join lateral (
+        select count(*) n from pgflow.step_states s
+        where s.run_id = r.run_id and s.status not in ('completed', 'skipped')
+            and (s.flow_slug, s.step_slug) not in (select e.flow_slug, e.step_slug from test_log.end_steps e)
+    ) c
     where r.remaining_steps <> c.n;
     return query
     select 'I5', format('step %s of run %s: remaining_deps %s, counted %s', s.step_slug, s.run_id, s.remaining_deps, c.n)
@@ -138,6 +157,7 @@ begin
         ('run', '', 'started'), ('run', 'started', 'completed'), ('run', 'started', 'failed'),
         ('step', '', 'created'), ('step', 'created', 'started'), ('step', 'created', 'completed'), ('step', 'created', 'skipped'), ('step', 'created', 'failed'),
         ('step', 'started', 'completed'), ('step', 'started', 'failed'), ('step', 'started', 'skipped'),
+        ('end step', '', 'started'), ('end step', 'started', 'completed'), ('end step', 'started', 'failed'),
         ('task', '', 'queued'), ('task', 'queued', 'started'), ('task', 'started', 'queued'), ('task', 'started', 'completed'), ('task', 'started', 'failed'),
         ('task', 'queued', 'skipped'), ('task', 'started', 'skipped'), ('task', 'queued', 'cancelled'), ('task', 'started', 'cancelled')
     );
@@ -152,7 +172,8 @@ begin
     select 'I7', format('step %s of run %s was created before its run started, or ended after it', s.step_slug, s.run_id)
     from pgflow.step_states s join pgflow.runs r using (run_id)
     where s.created_at < r.started_at
-        or coalesce(s.completed_at, s.failed_at, s.skipped_at) > coalesce(r.completed_at, r.failed_at);
+        or coalesce(s.completed_at, s.failed_at, s.skipped_at) > coalesce(r.completed_at, r.failed_at)
+            and (s.flow_slug, s.step_slug) not in (select e.flow_slug, e.step_slug from test_log.end_steps e);
     return query
     select 'I7', format('step %s of run %s has %s terminal timestamps', s.step_slug, s.run_id, num_nonnulls(s.completed_at, s.failed_at, s.skipped_at))
     from pgflow.step_states s where num_nonnulls(s.completed_at, s.failed_at, s.skipped_at) > 1;
@@ -203,5 +224,31 @@ begin
         select count(*) - 1 as n from pgflow.step_tasks o where o.status = 'started' and o.last_worker_id = t.last_worker_id
     ) c
     where t.status = 'started' and t.runs_alone and c.n > 0;
+
+    -- I11: an end step has a state, of one task, when its run has ended in the way for which it runs, since that end, and no other time. It never
+    -- waits, is skipped, or changes what the run says.
+    return query
+    select 'I11', format('run %s says that it has end steps: %s', r.run_id, r.has_end_steps)
+    from pgflow.runs r
+    where r.has_end_steps <> exists (select from test_log.end_steps e where e.flow_slug = r.flow_slug);
+    return query
+    select 'I11', format('run %s is %s, its end step %s (on %s) is %s', r.run_id, r.status, e.step_slug, e.runs_on, coalesce(s.status, 'missing'))
+    from pgflow.runs r
+    join test_log.end_steps e on e.flow_slug = r.flow_slug
+    left join pgflow.step_states s on s.run_id = r.run_id and s.step_slug = e.step_slug
+    where (s.run_id is not null) <> (r.status <> 'started' and (e.runs_on = 'end' or r.status <> 'completed'))
+        or s.status not in ('started', 'completed', 'failed');
+    return query
+    select 'I11', format('end step %s of run %s started before the end of its run, or has another number of tasks than 1', s.step_slug, s.run_id)
+    from pgflow.step_states s
+    join test_log.end_steps e on e.flow_slug = s.flow_slug and e.step_slug = s.step_slug
+    join pgflow.runs r on r.run_id = s.run_id
+    where s.created_at < coalesce(r.completed_at, r.failed_at)
+        or (select count(*) from pgflow.step_tasks t where t.run_id = s.run_id and t.step_slug = s.step_slug) <> 1
+        or exists (select from pgflow.step_tasks t where t.run_id = s.run_id and t.step_slug = s.step_slug and t.status in ('skipped', 'cancelled'));
+    return query
+    select 'I11', format('run %s has the output of end step %s', r.run_id, e.step_slug)
+    from pgflow.runs r join test_log.end_steps e on e.flow_slug = r.flow_slug
+    where r.output ? e.step_slug;
 end
 $$;

@@ -2,6 +2,7 @@
 
 mod branches;
 mod diagrams;
+mod end_steps;
 mod failures;
 mod guide;
 mod interruptions;

@@ -7,6 +7,7 @@ mod cancellation;
 pub(crate) mod capture;
 mod connections;
 mod elements;
+mod end_steps;
 mod failures;
 mod fatal;
 mod functions;

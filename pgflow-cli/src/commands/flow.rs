@@ -171,12 +171,14 @@ fn has_options(step: &ShownStep<'_>) -> bool {
     .any(Option::is_some)
 }
 
-/// What follows, and what an element is whose map goes on without it.
+/// The mode, and the value of an element that fails where its map goes on. Empty for an end step, whose
+/// failure changes no run.
 fn when_exhausted(step: &StoredStep) -> String {
     let mode = step.when_exhausted.as_str();
-    match step.on_element_failure {
-        ElementFailure::Fail => mode.to_owned(),
-        failed => format!("{mode}; an element: {}", failed.as_str()),
+    match (step.runs_on, step.on_element_failure) {
+        (Some(_), _) => String::new(),
+        (None, ElementFailure::Fail) => mode.to_owned(),
+        (None, failed) => format!("{mode}; an element: {}", failed.as_str()),
     }
 }
 
@@ -213,6 +215,9 @@ fn steps(steps: &[ShownStep<'_>]) -> Text {
 }
 
 fn kind(step: &StoredStep) -> String {
+    if let Some(end) = step.runs_on {
+        return format!("on {}", end.as_str());
+    }
     match (step.step_type, step.depends_on.first()) {
         (StepKind::Single, _) => "single".to_owned(),
         (StepKind::Map, Some(source)) => format!("map over {source}"),

@@ -86,7 +86,8 @@ fn describe_run(steps: &[StepExplanation]) -> Text {
         return Text::from("the run has no steps");
     };
     let mut text = Text::new();
-    if let Some(culprit) = steps.iter().find(|step| step.status == "failed") {
+    let failed_run = |step: &&StepExplanation| step.status == "failed" && step.runs_on.is_none();
+    if let Some(culprit) = steps.iter().find(failed_run) {
         let failed = format!("Step \"{}\" failed the run", culprit.step_slug);
         match &culprit.error_message {
             Some(error) => text.line(format!("{failed}: {error}")),

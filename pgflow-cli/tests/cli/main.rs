@@ -10,6 +10,7 @@ mod dev;
 // Compares what a Unix shell shows.
 #[cfg(unix)]
 mod docs;
+mod end_steps;
 mod flows;
 mod init;
 mod migrate;

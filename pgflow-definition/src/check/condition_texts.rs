@@ -5,7 +5,8 @@ use crate::condition;
 use crate::problem::{ConditionProblem, ProblemKind};
 
 pub(super) fn check(report: &mut Report<'_>) {
-    for (index, step) in report.steps() {
+    // That an end step has any is the mistake.
+    for (index, step) in report.steps().filter(|(_, step)| step.runs_on.is_none()) {
         for (part, text) in step.condition.patterns() {
             let problems = match condition::read(text) {
                 Err(problem) => vec![problem],

@@ -24,6 +24,10 @@ fn known_dependencies(
     index: usize,
     step: &StepDefinition<'_>,
 ) -> Vec<usize> {
+    if step.runs_on.is_some() {
+        // That it has any is the mistake.
+        return Vec::new();
+    }
     let count = (0..step.depends_on.len())
         .filter(|&position| !is_repeated(step, position))
         .count();
@@ -68,7 +72,7 @@ fn resolve(
     })
 }
 
-fn dependency_part(step: &StepDefinition<'_>, position: usize) -> Part {
+pub(super) fn dependency_part(step: &StepDefinition<'_>, position: usize) -> Part {
     match (step.kind, step.depends_on.len()) {
         (StepKind::Map, 1) => Part::MapSource,
         _ => Part::Dependency(position),

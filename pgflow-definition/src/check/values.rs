@@ -1,12 +1,14 @@
 //! Where conditions and modes may stand, and the bounds of options.
 
 use super::Report;
+use crate::StepDefinition;
 use crate::options::OptionName;
 use crate::problem::{ConditionProblem, Part, ProblemKind};
 use crate::{ElementFailure, StepKind};
 
 pub(super) fn check(report: &mut Report<'_>) {
-    for (index, step) in report.steps().filter(|(_, step)| step.is_root_map()) {
+    let is_root_map = |step: &StepDefinition<'_>| step.is_root_map() && step.runs_on.is_none();
+    for (index, step) in report.steps().filter(|(_, step)| is_root_map(step)) {
         for (part, _) in step.condition.patterns() {
             report.on_step(
                 index,

@@ -85,6 +85,30 @@ impl Display for Problem {
                  the mode, or make the step a map step with `map = ..`; what follows when the one task \
                  of a step fails is set with `when_exhausted`"
             ),
+            ProblemKind::EndStepWithPart { runs_on } => write!(
+                f,
+                "{subject} runs when the run has ended (`on = {}`), so it can have no `{part}`; it \
+                 gets the outputs of all completed steps from its parameter `end`; remove \
+                 `{part}`, or `on`",
+                runs_on.as_str()
+            ),
+            ProblemKind::DuplicateEndStep { runs_on, first } => {
+                let on = runs_on.as_str();
+                write!(
+                    f,
+                    "{subject} and step {} both run `on = {on}`; a flow has one such step at most; \
+                     do both in one step",
+                    Quoted(first)
+                )
+            }
+            ProblemKind::EndStepAsDependency { name, runs_on } => write!(
+                f,
+                "{subject} {} {}, which runs when the run has ended (`on = {}`); a step of the run \
+                 was expected; name one, or remove the dependency",
+                verb(*part),
+                Quoted(name),
+                runs_on.as_str()
+            ),
             ProblemKind::Condition(problem) => condition(f, subject, *part, problem),
             ProblemKind::Option {
                 name,
@@ -244,6 +268,9 @@ impl Display for Part {
             Self::Required => "if",
             Self::Forbidden => "if_not",
             Self::ElementFailure => "on_element_failure",
+            Self::WhenUnmet => "when_unmet",
+            Self::WhenExhausted => "when_exhausted",
+            Self::RunsOn => "on",
             Self::Option(name) => name.as_str(),
         })
     }

@@ -4,6 +4,7 @@
 mod conditions;
 mod durations;
 mod edges;
+mod end_steps;
 mod graphs;
 mod mermaid;
 mod names;

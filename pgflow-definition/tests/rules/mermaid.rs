@@ -132,6 +132,7 @@ fn the_order_of_dependencies_is_that_of_the_steps() {
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
         on_element_failure: ElementFailure::Fail,
+        runs_on: None,
     };
     let (a, b) = (step("a", &[]), step("b", &[]));
     let draw = |last: Step<'_>| render(&[Step::from(&a), Step::from(&b), last]);

@@ -29,6 +29,7 @@ fn a_complete_definition_has_this_shape() {
             when_unmet: SkipMode::SkipCascade,
             when_exhausted: SkipMode::Skip,
             on_element_failure: ElementFailure::Fail,
+            runs_on: None,
             needs_flow_input: true,
             ..step("report", &["parse", "inspect"])
         },
@@ -115,6 +116,7 @@ fn the_order_of_dependencies_and_the_spelling_of_patterns_make_no_difference() {
 fn what_is_not_part_of_the_shape_does_not_show() {
     let plain = [step("a", &[])];
     let other = [StepDefinition {
+        runs_on: None,
         needs_flow_input: true,
         ..plain[0]
     }];

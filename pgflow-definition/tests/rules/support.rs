@@ -19,6 +19,7 @@ pub(crate) fn step<'a>(slug: &'a str, depends_on: &'a [&'a str]) -> StepDefiniti
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
         on_element_failure: ElementFailure::Fail,
+        runs_on: None,
         needs_flow_input: false,
     }
 }
@@ -140,6 +141,7 @@ impl OwnedFlow {
                 when_unmet: step.when_unmet,
                 when_exhausted: step.when_exhausted,
                 on_element_failure: ElementFailure::Fail,
+                runs_on: None,
                 needs_flow_input: false,
             })
             .collect();

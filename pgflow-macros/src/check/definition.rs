@@ -111,6 +111,9 @@ fn place(flow: &Flow<'_>, problem: &Problem) -> Span {
         Part::ElementFailure => pattern("on_element_failure"),
         Part::Required => pattern("if"),
         Part::Forbidden => pattern("if_not"),
+        Part::WhenUnmet => pattern("when_unmet"),
+        Part::WhenExhausted => pattern("when_exhausted"),
+        Part::RunsOn => pattern("on"),
         Part::Option(name) => pattern(name.as_str()),
     }
 }

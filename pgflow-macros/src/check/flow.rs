@@ -5,7 +5,7 @@ use quote::quote;
 
 use crate::{
     errors::Errors,
-    model::{Flow, types::show},
+    model::{Flow, Step, types::show},
     parse::{FlowImpl, Item, UnreadableKind},
 };
 
@@ -126,6 +126,12 @@ fn steps(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
         errors.at(
             Span::call_site(),
             "this flow has no steps; mark its functions with `#[step]`",
+        );
+    }
+    if !flow.steps.is_empty() && !has_unreadable && flow.steps.iter().all(Step::is_end_step) {
+        errors.at(
+            Span::call_site(),
+            "this flow has only steps that run when the run has ended; add a step without `on`, which is part of the run",
         );
     }
     for step in &flow.steps {

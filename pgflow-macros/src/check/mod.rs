@@ -3,6 +3,7 @@
 mod conditions;
 mod definition;
 mod dependencies;
+mod end_steps;
 mod flow;
 mod params;
 mod signature;
@@ -20,8 +21,12 @@ pub(crate) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     }
     definition::check(flow, errors);
     for (index, step) in flow.steps.iter().enumerate() {
-        dependencies::check(flow, index, errors);
-        conditions::check(flow, step, errors);
+        if step.is_end_step() {
+            end_steps::check(step, errors);
+        } else {
+            dependencies::check(flow, index, errors);
+            conditions::check(flow, step, errors);
+        }
         params::check(flow, step, errors);
     }
 }

@@ -99,6 +99,18 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
                 ),
             );
         }
+        Mistake::EndOfUnendedRun => format!(
+            "`{key}` is the end of the run, and `{name}` is part of it\n\nhelp: add `on = end` or `on = failure` to its `#[step(..)]`, and it \
+             runs when the run has ended"
+        ),
+        Mistake::ItemOfEndStep => format!(
+            "`item` is one element of a list, but `{name}` runs once, when the run has ended\n\nhelp: take the outputs of all completed steps \
+             as `end: &RunEnd`"
+        ),
+        Mistake::EndAsInput => format!(
+            "`input` is the flow's input, and `{name}` gets the end of the run beside it\n\nhelp: name the parameter `end`, as in \
+             `end: &RunEnd`"
+        ),
         Mistake::NoState => {
             let ty = match &param.ty {
                 Type::Reference(reference) => show(&reference.elem),

@@ -13,6 +13,16 @@ use crate::{
 
 pub(super) fn message(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String {
     let (name, key) = (&step.name, &param.key);
+    let dependency = flow.steps.iter().find(|other| other.name == *key);
+    if let Some(dependency) = dependency.filter(|_| step.is_end_step() && key != name) {
+        return format!(
+            "`{name}` runs when the run has ended, and takes no output by the name of its step\n\nhelp: take `end: &RunEnd`, and in the body \
+             `end.output::<{}>({}::{})?`",
+            output_type(flow, key),
+            flow.step_enum,
+            dependency.variant,
+        );
+    }
     if key != name && flow.steps.iter().any(|other| other.name == *key) {
         let help = not_a_dependency(flow, step, key);
         return format!("step `{name}` doesn't depend on `{key}`\n\nhelp: {help}");
@@ -29,6 +39,14 @@ pub(super) fn message(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String
     }
     let help = help(flow, step, param);
     format!("`{key}` is not something step `{name}` can take\n\nhelp: {help}")
+}
+
+/// What a step returns, as it is written.
+fn output_type(flow: &Flow<'_>, name: &str) -> String {
+    let index = flow.steps.iter().position(|step| step.name == *name);
+    let output = index.and_then(|index| flow.output_type(index));
+    let ty = output.and_then(|output| syn::parse2::<Type>(output).ok());
+    ty.map_or_else(|| "Output".to_owned(), |ty| show(&ty))
 }
 
 fn not_a_dependency(flow: &Flow<'_>, step: &Step<'_>, key: &str) -> String {
@@ -75,6 +93,7 @@ fn help(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String {
             "state" => "the flow's state".to_owned(),
             "item" => "an element of the list".to_owned(),
             "ctx" => "the context of the attempt".to_owned(),
+            "end" if step.is_end_step() => "the end of the run".to_owned(),
             dependency => format!("the output of `{dependency}`"),
         };
         return if param.is_from {
@@ -130,6 +149,7 @@ fn by_type<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>, ty: &Type) -> Option<&'m 
     values.extend(flow.state.iter().map(|state| ("state", written(state))));
     values.extend(item_type(flow, step).map(|item| ("item", written(&item))));
     values.push(("ctx", "StepContext".to_owned()));
+    values.extend(step.is_end_step().then(|| ("end", "RunEnd".to_owned())));
     let wanted = written(ty);
     let mut fitting = values.into_iter().filter(|(_, ty)| *ty == wanted);
     let (name, _) = fitting.next()?;
@@ -157,7 +177,8 @@ pub(super) fn candidates<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> Vec<&'m 
         .filter(|name| *name != "item" || step.map.is_some())
         .filter(|name| *name != "state" || flow.args.has("state"));
     let dependencies = dependencies(flow, step).map(|(name, _)| name);
-    dependencies.chain(words).collect()
+    let end = step.is_end_step().then_some("end");
+    dependencies.chain(end).chain(words).collect()
 }
 
 /// The dependencies that a parameter can name: a map step gets elements of its one dependency instead.

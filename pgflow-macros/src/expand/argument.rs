@@ -51,6 +51,15 @@ pub(super) fn of(
             quote!(__task.ctx()),
         )),
         Binding::State => only(state(flow, ty)),
+        Binding::End => Argument {
+            decode: quote!(let mut #slot = __task.end()?;),
+            value: call_at(
+                ty,
+                &private("end"),
+                &ty.to_token_stream(),
+                quote!(&mut #slot),
+            ),
+        },
         Binding::Poisoned(_) => poison(ty),
     }
 }

@@ -67,6 +67,7 @@ fn step(definition: &StepDefinition<'_>, step: &Step<'_>) -> TokenStream {
         when_unmet,
         when_exhausted,
         on_element_failure,
+        runs_on,
         needs_flow_input,
     } = *definition;
     let mut calls = Calls::of(&step.args.keys, quote!(__p::step(#slug)));
@@ -108,6 +109,8 @@ fn step(definition: &StepDefinition<'_>, step: &Step<'_>) -> TokenStream {
         quote!(__p::ElementFailure::#mode)
     });
     calls.call_with("on_element_failure", element);
+    let runs_on = runs_on.map(|end| format_ident!("{end:?}"));
+    calls.call_with("on", runs_on.map(|end| quote!(__p::RunsOn::#end)));
     let (step, input) = (
         calls.tokens,
         needs_flow_input.then(|| quote!(.takes_input())),

@@ -117,7 +117,7 @@ fn holds(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
             .filter(|step| step.output.is_ok())
             .map(|step| value::output_name(step).into_token_stream()),
         Binding::Item => item(flow, step),
-        Binding::Ctx | Binding::State | Binding::Poisoned(_) => None,
+        Binding::Ctx | Binding::State | Binding::End | Binding::Poisoned(_) => None,
     });
     let own = value::output_name(step).into_token_stream();
     let wrong = step
@@ -140,7 +140,7 @@ fn wrong_value(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Option<TokenS
             Element::Known(element) => element.ty.to_token_stream(),
             Element::Projected { .. } => return None,
         },
-        Binding::Ctx | Binding::State => return None,
+        Binding::Ctx | Binding::State | Binding::End => return None,
     };
     let (taken, value) = (show(&param.ty), show(&value).replace("::std::vec::", ""));
     let is_borrowed = taken.contains(['&', '\'']) || names(&param.ty, "_");

@@ -84,6 +84,7 @@ fn definition<'m>(
         when_unmet: step.when_unmet(),
         when_exhausted: step.when_exhausted(),
         on_element_failure: step.on_element_failure(),
+        runs_on: step.runs_on(),
         needs_flow_input: step.needs_flow_input(),
     }
 }

@@ -116,14 +116,16 @@ impl<'s> Flow<'s> {
         steps.filter(|(_, step)| step.same_variant.is_none())
     }
 
-    /// Whether no step depends on this one: its output is a part of the flow's. Edges of a cycle, reported elsewhere, don't count, so that
+    /// Whether no step depends on this one, and it is no end step: its output is a part of the flow's. Edges of a cycle, reported elsewhere, don't count, so that
     /// code that uses the output goes on compiling.
     pub(crate) fn is_leaf(&self, index: usize) -> bool {
         let mut steps = self.steps.iter().enumerate();
-        !steps.any(|(dependent, step)| {
-            let mut edges = step.edges.iter();
-            edges.any(|edge| edge.meant() == Some(index)) && !self.waits_for(index, dependent)
-        })
+        // A run has its output before its end steps run.
+        !self.steps[index].is_end_step()
+            && !steps.any(|(dependent, step)| {
+                let mut edges = step.edges.iter();
+                edges.any(|edge| edge.meant() == Some(index)) && !self.waits_for(index, dependent)
+            })
     }
 
     /// Whether a step depends on another one, directly or by way of others.
@@ -213,7 +215,7 @@ fn conditions(steps: &mut [Step<'_>]) {
         .iter()
         .map(|step| (step.name.clone(), step.slug.clone()))
         .collect();
-    for step in steps {
+    for step in steps.iter_mut().filter(|step| !step.is_end_step()) {
         let is_root = step.edges.is_empty();
         let json = |pattern: &Pattern| {
             let json = pattern.json(|key| match slugs.get(key) {
@@ -251,10 +253,15 @@ fn bind(
             skippable_options: &optional,
             unreadable,
             edges: &step.edges,
-            has_unreadable_edges: step.args.depends_on.is_none()
-                && (step.args.key("depends_on").is_some() || step.args.keys.has_unknown),
+            has_unreadable_edges: if step.is_end_step() {
+                step.args.key("depends_on").is_some() || step.args.key("map").is_some()
+            } else {
+                step.args.depends_on.is_none()
+                    && (step.args.key("depends_on").is_some() || step.args.keys.has_unknown)
+            },
             has_no_edges: matches!(step.args.depends_on.as_deref(), Some([])),
             map: step.map,
+            is_end_step: step.is_end_step(),
         };
         step.params = scope.params(step.source);
     }

@@ -34,6 +34,8 @@ pub(crate) enum Binding {
     Ctx,
     State,
     Dependency(usize),
+    /// The end of the run, in a step that runs after it.
+    End,
     /// Nothing; the call still gets a value of its type, so that the rest can be checked.
     Poisoned(Mistake),
 }
@@ -56,6 +58,11 @@ pub(crate) enum Mistake {
     ItemOfSingleStep,
     WholeListOfMapStep,
     NoState,
+    /// `end` in a step that is part of the run.
+    EndOfUnendedRun,
+    ItemOfEndStep,
+    /// `input: RunEnd` in an end step.
+    EndAsInput,
     /// An output that is an `Option` itself, of a step that may be skipped.
     SkippableOption(usize),
     /// Reported elsewhere, or by rustc.
@@ -77,6 +84,7 @@ pub(super) struct Scope<'m> {
     /// Whether the list of dependencies is empty, which is a mistake of its own.
     pub(super) has_no_edges: bool,
     pub(super) map: Option<MapOver>,
+    pub(super) is_end_step: bool,
 }
 
 impl Scope<'_> {
@@ -122,7 +130,7 @@ impl Scope<'_> {
             .map_or_else(String::new, |name| self.key(name, from));
         let binding = match mistake(written, from) {
             Some(mistake) => Binding::Poisoned(mistake),
-            None => self.of_option(&ty, self.binding(&key)),
+            None => self.of_option(&ty, self.of_end(&ty, self.binding(&key))),
         };
         Param {
             ty,
@@ -157,12 +165,31 @@ impl Scope<'_> {
         }
     }
 
+    /// Where the type says that the end of the run is meant.
+    fn of_end(&self, ty: &Type, binding: Binding) -> Binding {
+        if !is_run_end(ty) {
+            return binding;
+        }
+        match binding {
+            Binding::Poisoned(Mistake::Unknown) if !self.is_end_step => {
+                Binding::Poisoned(Mistake::EndOfUnendedRun)
+            }
+            Binding::Input
+                if self.is_end_step && !self.args.input.as_ref().is_some_and(is_run_end) =>
+            {
+                Binding::Poisoned(Mistake::EndAsInput)
+            }
+            binding => binding,
+        }
+    }
+
     fn lookup(&self, key: &str) -> Option<Binding> {
         match key {
             "input" => Some(Binding::Input),
             "item" => Some(Binding::Item),
             "ctx" => Some(Binding::Ctx),
             "state" => Some(Binding::State),
+            "end" if self.is_end_step => Some(Binding::End),
             step => self
                 .edges
                 .iter()
@@ -182,12 +209,18 @@ impl Scope<'_> {
                 || self.unreadable.iter().any(|name| name == key);
             let mistake = if is_known {
                 Mistake::Elsewhere
+            } else if key == "end" && !self.names.iter().any(|name| name == key) {
+                Mistake::EndOfUnendedRun
             } else {
                 Mistake::Unknown
             };
             return Binding::Poisoned(mistake);
         };
         let mistake = match (&binding, self.map) {
+            (Binding::Item, None) if self.is_end_step && self.has_unreadable_edges => {
+                Mistake::Elsewhere
+            }
+            (Binding::Item, None) if self.is_end_step => Mistake::ItemOfEndStep,
             (Binding::Item, None) if self.edges.iter().any(|edge| edge.at == "item") => {
                 Mistake::Elsewhere
             }
@@ -222,6 +255,15 @@ fn variable(input: &FnArg) -> Option<&Ident> {
             _ => None,
         },
         FnArg::Receiver(_) => None,
+    }
+}
+
+/// Whether a type is written `RunEnd`, or a reference to it.
+fn is_run_end(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Reference(reference) => is_run_end(&reference.elem),
+        Type::Path(path) => (path.path.segments.last()).is_some_and(|last| last.ident == "RunEnd"),
+        _ => false,
     }
 }
 

@@ -63,6 +63,10 @@ impl Surroundings {
         step: &Step<'_>,
         steps: &[Step<'_>],
     ) -> (Vec<Edge>, Option<MapOver>) {
+        // That an end step names any is the mistake.
+        if step.is_end_step() {
+            return (Vec::new(), None);
+        }
         let Some(source) = &step.args.map else {
             if step.args.key("map").is_some() {
                 return (Vec::new(), Some(MapOver::Nothing));

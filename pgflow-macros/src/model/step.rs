@@ -1,6 +1,6 @@
 //! One step.
 
-use pgflow_definition::{ElementFailure, SkipMode, skip::SkipRule};
+use pgflow_definition::{ElementFailure, RunsOn, SkipMode, skip::SkipRule};
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, FnArg, Safety, ext::IdentExt};
 
@@ -97,16 +97,31 @@ impl<'s> Step<'s> {
             .any(|param| matches!(param.binding, Binding::Input))
     }
 
+    /// Whether the step runs when the run has ended, also when it can't be read on which end.
+    pub(crate) fn is_end_step(&self) -> bool {
+        self.args.key("on").is_some()
+    }
+
+    pub(crate) fn runs_on(&self) -> Option<RunsOn> {
+        self.args.runs_on
+    }
+
+    /// A mode of an end step is a mistake and has no effect; neither has a condition.
     pub(crate) fn when_unmet(&self) -> SkipMode {
-        self.args.when_unmet.unwrap_or(SkipMode::Skip)
+        let mode = self.args.when_unmet.filter(|_| !self.is_end_step());
+        mode.unwrap_or(SkipMode::Skip)
     }
 
     pub(crate) fn when_exhausted(&self) -> SkipMode {
-        self.args.when_exhausted.unwrap_or(SkipMode::Fail)
+        let mode = self.args.when_exhausted.filter(|_| !self.is_end_step());
+        mode.unwrap_or(SkipMode::Fail)
     }
 
     /// Also when the condition can't be read.
     pub(crate) fn is_conditional(&self) -> bool {
+        if self.is_end_step() {
+            return false;
+        }
         self.args.key("if").is_some() || self.args.key("if_not").is_some()
     }
 

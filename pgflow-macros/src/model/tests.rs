@@ -89,6 +89,7 @@ fn parameters_bind_by_name() {
                     Binding::Item => "item".to_owned(),
                     Binding::Ctx => "ctx".to_owned(),
                     Binding::State => "state".to_owned(),
+                    Binding::End => "end".to_owned(),
                     Binding::Dependency(index) => flow.steps[*index].name.clone(),
                     Binding::Poisoned(_) => "poisoned".to_owned(),
                 })
@@ -98,6 +99,32 @@ fn parameters_bind_by_name() {
         assert_eq!(bound(2), ["parse", "_fetch", "type", "ctx"]);
         assert_eq!(bound(3), ["item"]);
         assert!(flow.steps[0].needs_flow_input() && !flow.steps[2].needs_flow_input());
+    });
+}
+
+#[test]
+fn the_end_of_the_run_binds_in_end_steps_only() {
+    let steps = quote! {
+        #[step] async fn end(input: Lockfile) -> StepResult<u8> {}
+        #[step(depends_on = [end])] async fn report(end: u8) -> StepResult<u8> {}
+        #[step(on = failure)] async fn alarm(_end: &RunEnd, input: &Lockfile) -> StepResult<u8> {}
+        #[step(on = end, depends_on = [end], when_exhausted = "skip", if = { a: 1 })]
+        async fn tidy(#[from(end)] how: RunEnd) -> StepResult<u8> {}
+    };
+    read(&steps, |flow| {
+        let is_end = |step: usize| matches!(flow.steps[step].params[0].binding, Binding::End);
+        assert_eq!([1, 2, 3].map(is_end), [false, true, true]);
+        assert!(flow.steps[2].needs_flow_input() && !flow.steps[3].needs_flow_input());
+        // Its output is in no output, and what it can't have has no effect.
+        assert_eq!(
+            [0, 1, 2, 3].map(|step| flow.is_leaf(step)),
+            [false, true, false, false]
+        );
+        assert!(flow.steps[3].edges.is_empty() && !flow.skips[3].may_be_skipped);
+        assert!(
+            flow.with_definition(|definition| definition.problems())
+                .is_empty()
+        );
     });
 }
 

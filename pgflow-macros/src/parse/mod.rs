@@ -19,6 +19,7 @@ mod pattern;
 #[cfg(test)]
 mod proposals;
 mod repair;
+mod run_end;
 mod step_args;
 mod step_attr;
 mod step_fn;

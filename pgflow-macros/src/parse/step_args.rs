@@ -1,6 +1,6 @@
 //! The arguments of `#[step(..)]`.
 
-use pgflow_definition::{ElementFailure, SkipMode};
+use pgflow_definition::{ElementFailure, RunsOn, SkipMode};
 use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, Expr, LitStr, Meta, ext::IdentExt, parse::ParseStream};
 
@@ -10,7 +10,7 @@ use super::{
     list,
     mention::Mention,
     pattern::Pattern,
-    table, value,
+    run_end, table, value,
 };
 use crate::errors::Errors;
 
@@ -31,6 +31,7 @@ pub(crate) struct StepArgs {
     pub(crate) when_unmet: Option<SkipMode>,
     pub(crate) when_exhausted: Option<SkipMode>,
     pub(crate) on_element_failure: Option<ElementFailure>,
+    pub(crate) runs_on: Option<RunsOn>,
     pub(crate) keys: Keys,
 }
 
@@ -89,6 +90,7 @@ impl StepArgs {
             "on_element_failure" => {
                 self.on_element_failure = Some(value::element_failure(key, input, errors)?);
             }
+            "on" => self.runs_on = Some(run_end::parse(key, input, errors)?),
             other => unreachable!("`{other}` is not in the list of keys"),
         }
         Ok(())

@@ -319,6 +319,21 @@ pub(crate) const STEP: &[Argument] = &[
         hover: "`on_element_failure = \"null\"`: an element whose last attempt has failed is `None` in the list of this map step, `Vec<Option<T>>` for its dependents; `\"fail\"` (the default): `when_exhausted` decides.",
         ..ARGUMENT
     },
+    Argument {
+        key: "on",
+        other_words: &[
+            "finally",
+            "on_end",
+            "on_finish",
+            "on_completion",
+            "after_run",
+            "runs_on",
+        ],
+        form: "`failure` or `end`: an end step, which runs when the run has failed, or has ended in any way, and changes nothing about that; at most one of each; alone or with `slug`, attempts, delays and `timeout`",
+        default: "a step of the run",
+        hover: "`on = failure` or `on = end`: run when the run has failed, or has ended in any way; that end is the parameter `end`.",
+        ..ARGUMENT
+    },
 ];
 
 fn all() -> impl Iterator<Item = &'static Argument> {

@@ -1,4 +1,4 @@
-use pgflow_definition::SkipMode;
+use pgflow_definition::{RunsOn, SkipMode};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::parse_quote;
@@ -91,6 +91,15 @@ fn every_argument_of_a_step_is_read() {
     assert!(args.required.is_some() && args.forbidden.is_some());
     assert_eq!(args.when_unmet, Some(SkipMode::SkipCascade));
     assert_eq!(args.when_exhausted, Some(SkipMode::Fail));
+
+    for (tokens, end) in [
+        (quote!(on = failure), RunsOn::Failure),
+        (quote!(on = end), RunsOn::End),
+    ] {
+        let (args, mistakes) = step(&tokens);
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        assert_eq!(args.runs_on, Some(end));
+    }
 
     let (args, mistakes) = step(&quote!(map = input));
     assert!(mistakes.is_empty(), "{mistakes:?}");

@@ -350,7 +350,7 @@ fn one_of<T: Copy, const N: usize>(
 }
 
 /// `skip-cascade` of `skip-cascade`, `skip_cascade` or `SkipMode::SkipCascade`.
-fn last_word(written: &TokenStream) -> String {
+pub(super) fn last_word(written: &TokenStream) -> String {
     use heck::ToKebabCase;
     let text = written.to_string().replace(' ', "");
     let last = text.rsplit("::").next().unwrap_or_default();

@@ -30,10 +30,11 @@ use std::fmt;
 use sqlx::PgPool;
 use uuid::Uuid;
 
+pub use crate::flow::RunStatus;
 pub use error::{ClientError, RunError};
 pub use events::{Follow, RunEvent, RunEvents};
 pub use run_handle::RunHandle;
-pub use snapshot::{RunSnapshot, RunStatus, SkipReason, StepSnapshot, StepStatus, TaskCounts};
+pub use snapshot::{RunSnapshot, SkipReason, StepSnapshot, StepStatus, TaskCounts};
 pub use start::{StartFlow, StartOn};
 pub use wait::Wait;
 

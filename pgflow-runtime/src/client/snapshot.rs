@@ -8,20 +8,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::{ClientError, hints::Sight};
-use crate::flow::{AcceptsStep, DecodeError, Flow, Outputs, StepId, decode};
-
-/// The status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum RunStatus {
-    /// Some step has not ended.
-    Started,
-    /// Every step completed or was skipped.
-    Completed,
-    /// A step failed the run.
-    Failed,
-}
+use crate::flow::{AcceptsStep, DecodeError, Flow, Outputs, RunStatus, StepId, decode};
 
 /// The status of a step in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,7 +21,7 @@ pub enum StepStatus {
     Started,
     /// All its tasks completed, or, of a map step that does without elements that fail, some of them.
     Completed,
-    /// It failed the run.
+    /// It failed, and with it the run, unless it is an end step.
     Failed,
     /// It was skipped.
     Skipped,
@@ -196,12 +183,12 @@ impl<F: Flow> RunSnapshot<F> {
         F::__output(&outputs).map(Some)
     }
 
-    /// The steps, in the order of the definition.
+    /// The steps, in the order of the definition; an end step is among them from its start on.
     pub fn steps(&self) -> &[StepSnapshot] {
         &self.steps
     }
 
-    /// One step; none only when the database holds another definition of the flow than this build.
+    /// One step; none for an end step that has not started, and when the database holds another definition of the flow than this build.
     ///
     /// The step is an `F::Step`.
     pub fn step<S>(&self, step: S) -> Option<&StepSnapshot>

@@ -69,13 +69,16 @@ where
     // Without closures, each of which the compiler would build once for each step.
     match returned.into_result() {
         Err(error) => Err(error.into_step_error()),
-        Ok(output) => encoded((codec.as_json)(&output)),
+        Ok(output) => encoded((codec.as_json)(&output), codec.may_be_null),
     }
 }
 
 /// A panic ends here: the output may panic as well when it is dropped, and that of an unwinding thread ends the process.
-fn encoded(output: &dyn AsJson) -> Result<Box<RawValue>, StepError> {
+fn encoded(output: &dyn AsJson, may_be_null: bool) -> Result<Box<RawValue>, StepError> {
     match contain(|| to_json(output)) {
+        Ok(Ok(json)) if !may_be_null && json.get() == "null" => {
+            Err(unstorable(&EncodeError::FailedElement))
+        }
         Ok(Ok(json)) => Ok(json),
         Ok(Err(error)) => Err(unstorable(&error)),
         Err(panic) => Err(StepError::from(format!(

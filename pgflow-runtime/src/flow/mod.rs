@@ -17,6 +17,7 @@ mod place;
 mod queues;
 mod redact;
 mod run;
+mod run_end;
 mod slot;
 mod step_error;
 mod stored;
@@ -40,6 +41,7 @@ pub use outputs::Outputs;
 #[doc(hidden)]
 pub use queues::AcceptsStep;
 pub use queues::{OneQueue, QueueModeMarker, QueuePerStep, StepQueued};
+pub use run_end::{RunEnd, RunStatus};
 pub use step_error::{BoxError, StepError, StepResult};
 pub(crate) use stored::{encode, input_fields};
 pub use task::Task;

@@ -29,12 +29,12 @@ pub trait Stored: Sized + Send + Sync + 'static {
     fn list_as_json(list: &Vec<Self>) -> &dyn AsJson;
     /// Reads a list of values in one go.
     fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit>;
-    /// Writes a value that may be missing.
-    fn encode_option(option: &Option<Self>) -> Result<Box<RawValue>, EncodeError>;
+    /// A value that may be missing, to be written.
+    fn option_as_json(option: &Option<Self>) -> &dyn AsJson;
     /// Reads a value that may be missing.
     fn decode_option(json: &RawValue) -> Result<Option<Self>, Misfit>;
-    /// Writes a list of such values in one go.
-    fn encode_options(list: &[Option<Self>]) -> Result<Box<RawValue>, EncodeError>;
+    /// A list of such values, to be written in one go.
+    fn options_as_json(list: &Vec<Option<Self>>) -> &dyn AsJson;
     /// Reads a list of such values in one go.
     fn decode_options(json: &RawValue) -> Result<Vec<Option<Self>>, Misfit>;
     /// The names of its fields in JSON, where they are known.
@@ -59,16 +59,16 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stored for T {
         decode(json)
     }
 
-    fn encode_option(option: &Option<Self>) -> Result<Box<RawValue>, EncodeError> {
-        to_json(option)
+    fn option_as_json(option: &Option<Self>) -> &dyn AsJson {
+        option
     }
 
     fn decode_option(json: &RawValue) -> Result<Option<Self>, Misfit> {
         decode(json)
     }
 
-    fn encode_options(list: &[Option<Self>]) -> Result<Box<RawValue>, EncodeError> {
-        to_json(list)
+    fn options_as_json(list: &Vec<Option<Self>>) -> &dyn AsJson {
+        list
     }
 
     fn decode_options(json: &RawValue) -> Result<Vec<Option<Self>>, Misfit> {
@@ -98,6 +98,8 @@ pub(crate) fn input_fields<F: Flow>() -> Option<&'static [&'static str]> {
 pub struct Codec<T> {
     pub(super) as_json: fn(&T) -> &dyn AsJson,
     pub(super) decode: fn(&RawValue) -> Result<T, Misfit>,
+    /// `false` where null stands for an element that failed.
+    pub(super) may_be_null: bool,
 }
 
 /// The codec of a type.
@@ -105,6 +107,7 @@ pub const fn codec<T: Stored>() -> Codec<T> {
     Codec {
         as_json: T::as_json,
         decode: T::decode,
+        may_be_null: true,
     }
 }
 
@@ -113,6 +116,7 @@ pub const fn vec_codec<T: Stored>() -> Codec<Vec<T>> {
     Codec {
         as_json: T::list_as_json,
         decode: T::decode_list,
+        may_be_null: true,
     }
 }
 
@@ -130,26 +134,21 @@ pub type TolerantCodecs<T> = (Codec<Option<T>>, Codec<Vec<Option<T>>>, Codec<T>)
 /// All of them, from one mention of the bound.
 pub const fn tolerant_codecs<T: Stored>() -> TolerantCodecs<T> {
     let option = Codec {
-        encode: T::encode_option,
+        as_json: T::option_as_json,
         decode: T::decode_option,
+        may_be_null: true,
     };
-    let list: Codec<Vec<Option<T>>> = Codec {
-        encode: |list| T::encode_options(list),
+    let list = Codec {
+        as_json: T::options_as_json,
         decode: T::decode_options,
+        may_be_null: true,
     };
     let some = Codec {
-        encode: |output| T::encode(output).and_then(not_null),
+        as_json: T::as_json,
         decode: T::decode,
+        may_be_null: false,
     };
     (option, list, some)
-}
-
-/// Null stands for an element that failed.
-fn not_null(json: Box<RawValue>) -> Result<Box<RawValue>, EncodeError> {
-    match json.get() {
-        "null" => Err(EncodeError::FailedElement),
-        _ => Ok(json),
-    }
 }
 
 /// The codec of a flow's input; the bound is the one on [`Flow::Input`].

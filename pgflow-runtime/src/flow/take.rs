@@ -3,7 +3,10 @@
 //! Every function has the parameter's type first and is called with it as a generic argument, so that rustc underlines
 //! exactly that type.
 
-use super::slot::{FromSlot, Required};
+use super::{
+    run_end::RunEnd,
+    slot::{FromSlot, Required},
+};
 use crate::context::StepContext;
 
 /// The types of an `input` parameter.
@@ -125,6 +128,35 @@ impl<'a> TakesCtx<'a> for StepContext {
 /// Fills a `ctx` parameter.
 pub fn ctx<'a, P: TakesCtx<'a>>(ctx: &'a StepContext) -> P {
     P::take(ctx)
+}
+
+/// The types of an `end` parameter.
+#[diagnostic::on_unimplemented(
+    message = "an `end` parameter takes `&RunEnd`, not `{Self}`",
+    label = "expected `&RunEnd` or `RunEnd`"
+)]
+pub trait TakesEnd<'s>: Sized {
+    /// Fills the parameter.
+    fn take(slot: &'s mut Required<RunEnd>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s> TakesEnd<'s> for &'s RunEnd {
+    fn take(slot: &'s mut Required<RunEnd>) -> Self {
+        Self::from_slot(slot)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s> TakesEnd<'s> for RunEnd {
+    fn take(slot: &'s mut Required<RunEnd>) -> Self {
+        Self::from_slot(slot)
+    }
+}
+
+/// Fills an `end` parameter.
+pub fn end<'s, P: TakesEnd<'s>>(slot: &'s mut Required<RunEnd>) -> P {
+    P::take(slot)
 }
 
 /// The types of a `state` parameter taken by reference.

@@ -6,8 +6,8 @@ use pgflow_definition::{StepDefinition, StepKind};
 use serde_json::value::RawValue;
 
 use super::{
-    StepError,
-    decode::{Misfit, decode_object},
+    RunEnd, StepError,
+    decode::{Misfit, decode, decode_object},
     map_source::{MapInput, MapSource},
     slot::{Required, Skippable},
     stored::{Codec, Stored, codec},
@@ -71,6 +71,15 @@ impl<'a> Task<'a> {
         read(self, Origin::Element, self.input, codec)
     }
 
+    /// How the run ended, for a step that runs after it.
+    #[doc(hidden)]
+    pub fn end(&self) -> Result<Required<RunEnd>, StepError> {
+        match decode(self.input) {
+            Ok(end) => Ok(Required(Some(end))),
+            Err(misfit) => Err(self.unreadable(Origin::End, misfit)),
+        }
+    }
+
     /// The output of a dependency that is always there.
     #[doc(hidden)]
     pub fn required<T>(&self, slug: &str, codec: &Codec<T>) -> Result<Required<T>, StepError> {
@@ -95,7 +104,9 @@ impl<'a> Task<'a> {
     }
 
     fn flow_input(&self) -> Result<&'a RawValue, StepError> {
-        let is_own_input = self.step.kind == StepKind::Single && self.step.depends_on.is_empty();
+        let is_own_input = self.step.kind == StepKind::Single
+            && self.step.depends_on.is_empty()
+            && self.step.runs_on.is_none();
         // A claim that has it for other tasks of the run, too, leaves it out of this one's own input.
         let json = self.flow_input.or(is_own_input.then_some(self.input));
         json.ok_or_else(|| self.unreadable(Origin::FlowInput, Misfit::absent()))
@@ -173,6 +184,7 @@ mod tests {
             when_unmet: SkipMode::Skip,
             when_exhausted: SkipMode::Fail,
             on_element_failure: ElementFailure::Fail,
+            runs_on: None,
             needs_flow_input: true,
         }
     }
@@ -209,6 +221,30 @@ mod tests {
         let step = step(StepKind::Single, &[]);
         let task = Task::new(&step, raw("[1]"), None, context()).expect("no dependencies");
         assert_eq!(take(task.input(&codec::<Vec<u8>>()).expect("fits")), [1]);
+    }
+
+    #[tokio::test]
+    async fn an_end_step_has_the_end_of_its_run_and_the_flow_input_apart() {
+        let step = StepDefinition {
+            runs_on: Some(pgflow_definition::RunsOn::End),
+            ..step(StepKind::Single, &[])
+        };
+        let end = raw(r#"{"status": "completed", "outputs": {"parse": 1}}"#);
+        let task = Task::new(&step, end, Some(raw("7")), context()).expect("fits");
+        assert_eq!(take(task.end().expect("fits")).outputs.len(), 1);
+        assert_eq!(take(task.input(&codec::<u8>()).expect("fits")), 7);
+        let task = Task::new(&step, end, None, context()).expect("fits");
+        let error = task.input(&codec::<u8>()).expect_err("absent");
+        assert_eq!(error.message(), "the flow's input: it is missing");
+
+        let task = Task::new(&step, raw(r#"{"status": "hunter2"}"#), None, context());
+        let error = task.expect("fits").end().expect_err("no such status");
+        assert!(
+            error
+                .message()
+                .starts_with("the end of the run (`end`): at `status`:")
+        );
+        assert!(!error.message().contains("hunter2"));
     }
 
     #[tokio::test]

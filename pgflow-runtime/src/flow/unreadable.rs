@@ -13,6 +13,7 @@ pub(super) enum Origin<'s> {
     Element,
     Dependency(&'s str),
     Dependencies,
+    End,
 }
 
 /// The failure of an attempt whose handler never started: a stored value does not have the type of its parameter.
@@ -54,6 +55,7 @@ impl Unreadable {
     ) -> StepError {
         let (what, source) = match origin {
             Origin::FlowInput => ("the flow's input".to_owned(), None),
+            Origin::End => ("the end of the run (`end`)".to_owned(), None),
             Origin::Element => {
                 let source = (step.kind == StepKind::Map).then(|| step.depends_on.first());
                 let source = source.flatten().map(|source| Source {

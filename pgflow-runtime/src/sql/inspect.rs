@@ -58,10 +58,10 @@ async fn read_steps(
     run_id: Uuid,
 ) -> Result<Vec<StepDetails>, CallError> {
     Ok(sqlx::query_as(
-        "select step.step_index, state.step_slug, step.step_type, state.status, state.skip_reason, state.error_message, \
+        "select step.step_index, state.step_slug, step.step_type, step.runs_on, state.status, state.skip_reason, state.error_message, \
                 state.remaining_deps, state.initial_tasks, state.created_at, state.started_at, \
                 coalesce(state.completed_at, state.failed_at, state.skipped_at) as ended_at, tasks.*, \
-                case when run.status = 'started' and state.status in ('created', 'started') \
+                case when (run.status = 'started' or step.runs_on is not null) and state.status in ('created', 'started') \
                      then pgflow.explain_step(run_id => state.run_id, step_slug => state.step_slug) end as explanation \
          from pgflow.step_states state \
          join pgflow.runs run on run.run_id = state.run_id \

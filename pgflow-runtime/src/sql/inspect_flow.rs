@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pgflow_definition::{ElementFailure, QueueMode, SkipMode, StepKind};
+use pgflow_definition::{ElementFailure, QueueMode, RunsOn, SkipMode, StepKind};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection, PgExecutor, Row, postgres::PgRow};
 
@@ -89,7 +89,7 @@ async fn read_steps(
     }
     let rows = sqlx::query(
         "select step_index, step_slug, step_type, queue_name, opt_max_attempts, opt_base_delay, opt_max_delay, opt_give_up_after, opt_timeout, opt_start_delay, \
-                required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted, on_element_failure \
+                required_input_pattern, forbidden_input_pattern, when_unmet, when_exhausted, on_element_failure, runs_on \
          from pgflow.steps where flow_slug = $1 order by step_index",
     )
     .bind(flow_slug)
@@ -156,6 +156,10 @@ fn step(
             [ElementFailure::Fail, ElementFailure::Null],
             ElementFailure::as_str,
         )?,
+        runs_on: match row.try_get::<Option<&str>, _>("runs_on")? {
+            None => None,
+            Some(_) => Some(word(row, "runs_on", RunsOn::ALL, RunsOn::as_str)?),
+        },
     })
 }
 

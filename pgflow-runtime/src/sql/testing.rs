@@ -156,6 +156,40 @@ pub(crate) async fn tasks(
     .await?)
 }
 
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It has not ended.
+    Started,
+    /// It has ended, and end steps of it have not.
+    EndSteps,
+    /// It has ended, and so have its end steps.
+    Over,
+}
+
+/// How far a run is; None for an unknown run.
+pub(crate) async fn progress(
+    executor: impl PgExecutor<'_>,
+    run_id: Uuid,
+) -> Result<Option<Progress>, CallError> {
+    // What is active when a run has ended belongs to an end step.
+    let row: Option<(bool, bool)> = sqlx::query_as(
+        "select r.status <> 'started', \
+                r.status <> 'started' and r.has_end_steps and exists ( \
+                    select from pgflow.step_tasks t where t.run_id = r.run_id and t.status in ('queued', 'started') \
+                ) \
+         from pgflow.runs r where r.run_id = $1",
+    )
+    .bind(run_id)
+    .fetch_optional(executor)
+    .await?;
+    Ok(row.map(|row| match row {
+        (false, _) => Progress::Started,
+        (true, true) => Progress::EndSteps,
+        (true, false) => Progress::Over,
+    }))
+}
+
 /// A run's status; None for an unknown run.
 pub(crate) async fn run_status(
     executor: impl PgExecutor<'_>,
@@ -177,7 +211,9 @@ pub(crate) async fn unfinished_step(
     Ok(sqlx::query_scalar(
         "select state.step_slug from pgflow.step_states state \
          join pgflow.steps step on step.flow_slug = state.flow_slug and step.step_slug = state.step_slug \
+         join pgflow.runs run on run.run_id = state.run_id \
          where state.run_id = $1 and state.status in ('created', 'started') \
+             and (run.status = 'started' or step.runs_on is not null) \
          order by state.status desc, step.step_index limit 1",
     )
     .bind(run_id)

@@ -168,12 +168,14 @@ fn a_step_worker_takes_its_own_queue_and_its_own_step_s_input_alone() {
         steps: &[
             StepDefinition {
                 slug: "Fetch",
+                runs_on: None,
                 needs_flow_input: true,
                 ..STEP
             },
             StepDefinition {
                 slug: "a_step_whose_name_is_so_long_that_it_does_not_fit",
                 depends_on: &["Fetch"],
+                runs_on: None,
                 needs_flow_input: true,
                 ..STEP
             },

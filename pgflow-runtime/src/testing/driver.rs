@@ -21,7 +21,7 @@ use crate::{
         explain::explain_step,
         fail::Failure,
         retry::Backoff,
-        testing::{run_status, unfinished_step},
+        testing::{Progress, progress, unfinished_step},
     },
     worker::{
         attempt::{self, Finished},
@@ -44,18 +44,32 @@ pub(super) struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Returns when the run has ended; handlers that still run then are dropped.
+    /// Returns when the run has ended, and its end steps have; handlers of the run that still run at its end are dropped.
     pub(super) async fn run(&self) -> Result<Attempts, RunToEndError> {
         let mut attempts = Attempts::new();
         let mut running = FuturesUnordered::new();
         let mut idle_since: Option<Instant> = None;
         let mut beats = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while !self.has_ended().await? {
+        let mut has_ended = false;
+        loop {
+            match self.progress().await? {
+                Progress::Started => {}
+                Progress::EndSteps if has_ended => {}
+                Progress::EndSteps => {
+                    has_ended = true;
+                    running.clear();
+                }
+                Progress::Over => return Ok(attempts),
+            }
             let slots = self.claims.workers.concurrency - running.len();
             if slots > 0 {
                 let claim = self.claims.claim(slots, running.is_empty());
                 for task in claim.await.map_err(|error| self.failed(error))? {
+                    if self.is_of_end_step(&task) && !has_ended {
+                        has_ended = true;
+                        running.clear();
+                    }
                     running.push(self.attempt(task, &mut attempts)?);
                 }
             }
@@ -81,16 +95,18 @@ impl Driver<'_> {
                 self.record(finished, &mut attempts).await?;
             }
         }
-        Ok(attempts)
     }
 
-    async fn has_ended(&self) -> Result<bool, RunToEndError> {
+    async fn progress(&self) -> Result<Progress, RunToEndError> {
         let (pool, run_id) = (self.claims.pool, self.claims.run_id);
-        let status = patiently(|| run_status(pool, run_id)).await;
-        match status.map_err(|error| self.failed(error))? {
-            Some(status) => Ok(status != "started"),
-            None => Err(RunToEndError::RunGone { run_id }),
-        }
+        let progress = patiently(|| progress(pool, run_id)).await;
+        let progress = progress.map_err(|error| self.failed(error))?;
+        progress.ok_or(RunToEndError::RunGone { run_id })
+    }
+
+    fn is_of_end_step(&self, task: &ClaimedTask) -> bool {
+        let mut steps = self.claims.definition.steps.iter();
+        steps.any(|step| step.slug == task.step_slug && step.runs_on.is_some())
     }
 
     /// The attempt to run, noted as one that nothing is known of yet.

@@ -9,7 +9,7 @@ use crate::{
     flow::{Flow, StepId},
 };
 
-/// A run that has ended, with all that was attempted for it.
+/// A run that has ended, its end steps included, with all that was attempted for it.
 pub struct EndedRun<F: Flow> {
     pub(super) result: Result<F::Output, RunError>,
     pub(super) tasks: Vec<TaskReport>,
@@ -42,7 +42,7 @@ impl<F: Flow> EndedRun<F> {
         &self.snapshot
     }
 
-    /// Every task, in the order of the steps and of the elements. A step that was skipped before it started has none.
+    /// Every task, in the order of the steps and of the elements. A step that was skipped before it started has none, and so has an end step for another end.
     pub fn tasks(&self) -> &[TaskReport] {
         &self.tasks
     }

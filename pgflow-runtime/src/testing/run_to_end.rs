@@ -29,6 +29,8 @@ use crate::{
 /// Only tasks of this run are taken. Other runs of the flow stay as they are, so calls can run side by side in one database, also of the same
 /// flow. A flow that has live workers is refused: they would take the tasks.
 ///
+/// Steps with `on = failure` or `on = end` run too, once the run has ended: the call returns after them.
+///
 /// A run that failed is not an error here: see [`EndedRun::error`].
 ///
 /// A call that is dropped before its end leaves its run as it is: unfinished, with tasks in their queues, which a later worker of the flow would

@@ -102,6 +102,7 @@ mod tests {
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
         on_element_failure: ElementFailure::Fail,
+        runs_on: None,
         needs_flow_input: false,
     };
 

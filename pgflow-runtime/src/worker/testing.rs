@@ -43,6 +43,7 @@ pub(crate) const STEP: StepDefinition<'static> = StepDefinition {
     when_unmet: SkipMode::Skip,
     when_exhausted: SkipMode::Fail,
     on_element_failure: ElementFailure::Fail,
+    runs_on: None,
     needs_flow_input: false,
 };
 

@@ -31,7 +31,7 @@ enum Call {
 }
 
 /// Each index, with what it is for.
-const INDEXES: [(&str, For); 26] = [
+const INDEXES: [(&str, For); 27] = [
     ("claims_pkey", For::Call(Call::Recover)),
     ("deps_pkey", For::Call(Call::Complete)),
     (
@@ -56,6 +56,13 @@ const INDEXES: [(&str, For); 26] = [
     // `pgflow runs`
     ("idx_runs_started_at", For::Call(Call::ListRuns)),
     ("idx_step_tasks_message", For::Call(Call::Claim)),
+    (
+        "idx_steps_runs_on",
+        For::Rule(
+            "insert into pgflow.steps (flow_slug, step_slug, step_index, queue_name, runs_on)
+             values ('f', 'tidy', 98, 'f', 'end'), ('f', 'tidy_too', 99, 'f', 'end')",
+        ),
+    ),
     (
         "idx_steps_slug_ignoring_case",
         For::Rule(

@@ -111,7 +111,7 @@ fn steps(details: &RunDetails) -> Text {
     for step in &details.steps {
         rows.add_row([
             step.step_slug.clone(),
-            step.step_type.clone(),
+            words::kind(step),
             step.status.clone(),
             step.tasks.queued.to_string(),
             step.tasks.started.to_string(),

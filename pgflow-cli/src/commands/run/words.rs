@@ -31,9 +31,17 @@ fn without(step: &StepDetails) -> Option<String> {
     Some(format!("{failed} of {total} elements failed: null"))
 }
 
+/// `single` or `map`, or the end of the run that it waits for.
+pub(super) fn kind(step: &StepDetails) -> String {
+    match &step.runs_on {
+        Some(end) => format!("on {end}"),
+        None => step.step_type.clone(),
+    }
+}
+
 /// How the end of its run left a step that had not ended: its status stays what it was.
 fn left_by(step: &StepDetails, run: &RunSummary) -> Option<String> {
-    run.ended_at?;
+    run.ended_at.filter(|_| step.runs_on.is_none())?;
     match step.status.as_str() {
         "created" => Some("never started".to_owned()),
         "started" => Some(format!("unfinished when the run {}", run.status)),
@@ -41,11 +49,13 @@ fn left_by(step: &StepDetails, run: &RunSummary) -> Option<String> {
     }
 }
 
-/// How long it took, or has taken until now; none before it starts. Nothing of a step goes on after the end of its run.
+/// How long it took, or has taken until now; none before it starts. Nothing of a step goes on after the end of its run, but for an
+/// end step.
 pub(super) fn took(step: &StepDetails, run: &RunSummary) -> Option<String> {
     Some(table::duration(
         step.started_at?,
-        step.ended_at.or(run.ended_at),
+        step.ended_at
+            .or(run.ended_at.filter(|_| step.runs_on.is_none())),
     ))
 }
 
@@ -86,6 +96,7 @@ fn why(explanation: &StepExplanation) -> Option<String> {
                 .collect();
             format!("waits for {}", slugs.join(", "))
         }
+        StepReason::WaitingForRunEnd => "waits for the end of the run".to_owned(),
         StepReason::NotAdvanced => "should have gone on: see pgflow why".to_owned(),
         StepReason::WorkerLost => "its worker is lost".to_owned(),
         StepReason::Stalled => "past its time, recovery takes it".to_owned(),

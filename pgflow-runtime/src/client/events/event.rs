@@ -10,7 +10,8 @@ use crate::{
 
 /// Something that happened to a run, told by [`RunEvents`](super::RunEvents); a step is an `F::Step`. Every moment `at` is one of the database's clock.
 ///
-/// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed).
+/// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed). The end of the run is the last one, so there is none of a step
+/// with `on = failure` or `on = end`: [`RunHandle::snapshot`](crate::client::RunHandle::snapshot) shows what became of that.
 ///
 /// # As JSON
 ///

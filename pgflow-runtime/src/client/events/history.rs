@@ -3,6 +3,7 @@
 use std::{iter::zip, marker::PhantomData};
 
 use chrono::{DateTime, Utc};
+use pgflow_definition::StepDefinition;
 
 use super::{event::RunEvent, moments::moments};
 use crate::{
@@ -122,7 +123,8 @@ impl<F: Flow> History<F> {
     }
 }
 
-/// The states of the steps by index; none where the database's definition of the flow has no such step.
+/// The states of the steps of the run by index; none where the database's definition of the flow has no such step. End steps have none either: the
+/// end of the run comes before them, and ends the events.
 fn by_index<F: Flow>(seen: &RunSnapshot<F>) -> Result<States<'_>, ClientError> {
     let mut states = vec![None; F::Step::ALL.len()];
     for state in seen.steps() {
@@ -133,7 +135,10 @@ fn by_index<F: Flow>(seen: &RunSnapshot<F>) -> Result<States<'_>, ClientError> {
             flow: F::DEFINITION.slug,
             step: slug.to_owned(),
         })?;
-        states[index] = Some(state);
+        let is_end_step = |step: &StepDefinition<'_>| step.slug == slug && step.runs_on.is_some();
+        if !F::DEFINITION.steps.iter().any(is_end_step) {
+            states[index] = Some(state);
+        }
     }
     Ok(states)
 }

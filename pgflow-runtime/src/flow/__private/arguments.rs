@@ -3,8 +3,8 @@
 //! Generated code places each method at the argument that it stands for, so editors show its documentation there.
 
 use pgflow_definition::{
-    Condition, ElementFailure, FlowDefinition, FlowOptions, QueueMode, SkipMode, StepDefinition,
-    StepKind, StepOptions,
+    Condition, ElementFailure, FlowDefinition, FlowOptions, QueueMode, RunsOn, SkipMode,
+    StepDefinition, StepKind, StepOptions,
 };
 
 /// A step of a definition and the arguments of its `#[step(..)]`.
@@ -32,6 +32,7 @@ pub const fn step(slug: &'static str) -> Step {
         when_unmet: SkipMode::Skip,
         when_exhausted: SkipMode::Fail,
         on_element_failure: ElementFailure::Fail,
+        runs_on: None,
         needs_flow_input: false,
     })
 }
@@ -119,6 +120,12 @@ impl Step {
     /// `on_element_failure = "null"`: an element whose last attempt has failed is `None` in the list of this map step, `Vec<Option<T>>` for its dependents; `"fail"` (the default): `when_exhausted` decides.
     pub const fn on_element_failure(mut self, mode: ElementFailure) -> Self {
         self.0.on_element_failure = mode;
+        self
+    }
+
+    /// `on = failure` or `on = end`: run when the run has failed, or has ended in any way; that end is the parameter `end`.
+    pub const fn on(mut self, end: RunsOn) -> Self {
+        self.0.runs_on = Some(end);
         self
     }
 

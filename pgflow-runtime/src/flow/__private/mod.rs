@@ -12,7 +12,7 @@ pub use std::{
 };
 
 pub use arguments::{flow, step};
-pub use pgflow_definition::{ElementFailure, FlowDefinition, SkipMode, StepDefinition};
+pub use pgflow_definition::{ElementFailure, FlowDefinition, RunsOn, SkipMode, StepDefinition};
 pub use serde_json::value::RawValue;
 
 pub use super::{
@@ -28,8 +28,8 @@ pub use super::{
         tolerant_codecs, vec_codec,
     },
     take::{
-        TakesCtx, TakesInput, TakesItem, TakesListInput, TakesState, TakesStateByValue,
-        TakesTextInput, ctx, input, list_input, state, state_by_value, text_input,
+        TakesCtx, TakesEnd, TakesInput, TakesItem, TakesListInput, TakesState, TakesStateByValue,
+        TakesTextInput, ctx, end, input, list_input, state, state_by_value, text_input,
     },
     take_output::*,
     task::{item_of, item_of_input},

@@ -15,19 +15,21 @@ begin
             p.oid,
             pg_catalog.string_agg(pg_catalog.quote_ident(a.attname), ', ' order by a.attnum) as bare,
             pg_catalog.string_agg('t.' || pg_catalog.quote_ident(a.attname), ', ' order by a.attnum) as of_t,
+            pg_catalog.string_agg('r.' || pg_catalog.quote_ident(a.attname), ', ' order by a.attnum) as of_r,
             pg_catalog.string_agg('v_task.' || pg_catalog.quote_ident(a.attname), ', ' order by a.attnum) as of_task
         from pg_catalog.pg_proc p
         join pg_catalog.pg_type r on r.oid = p.prorettype
         join pg_catalog.pg_class c on c.oid = r.typrelid and c.relkind = 'r'
         join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
         where p.pronamespace = pg_catalog.to_regnamespace('pgflow')
-            and p.proname in ('complete_task', 'fail_task', 'create_flow', 'add_step')
+            and p.proname in ('complete_task', 'fail_task', 'create_flow', 'add_step', 'start_flow', 'start_flows')
             -- Who may not replace it learns that from the migration.
             and pg_catalog.pg_has_role(p.proowner, 'usage')
         group by p.oid
     loop
         v_body := pg_catalog.pg_get_functiondef(v_function.oid);
         v_body := pg_catalog.regexp_replace(v_body, '(return query\s+select )t\.\*', '\1' || v_function.of_t);
+        v_body := pg_catalog.regexp_replace(v_body, '(return query\s+select )r\.\*', '\1' || v_function.of_r);
         v_body := pg_catalog.regexp_replace(v_body, '(return query\s+select )\*', '\1' || v_function.bare);
         v_body := pg_catalog.regexp_replace(v_body, 'return next v_task;', 'return query select ' || v_function.of_task || ';');
         execute v_body;
