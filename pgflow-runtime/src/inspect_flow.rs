@@ -210,7 +210,11 @@ fn mode<S: Serializer>(mode: &SkipMode, serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_str(mode.as_str())
 }
 
-#[expect(clippy::ref_option, reason = "serde calls it so")]
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it so"
+)]
 fn runs_on<S: Serializer>(end: &Option<RunsOn>, serializer: S) -> Result<S::Ok, S::Error> {
     end.map(RunsOn::as_str).serialize(serializer)
 }

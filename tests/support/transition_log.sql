@@ -202,7 +202,7 @@ begin
         where i.run_id = t.run_id and i.step_slug = t.step_slug and i.task_index = t.task_index
     );
 
-    -- I11: a step that completed has an output of each task that completed, and at least one; a null stands for each that failed.
+    -- I11: a map that does without elements has the output of each that completed, and a null for each that failed; one did complete.
     return query
     select 'I11', format('step %s of run %s completed with %s, its tasks with %s', s.step_slug, s.run_id, s.output, c.outputs)
     from pgflow.step_states s
@@ -213,7 +213,7 @@ begin
         from pgflow.step_tasks t
         where t.run_id = s.run_id and t.step_slug = s.step_slug
     ) c
-    where s.status = 'completed' and d.step_type = 'map' and s.initial_tasks > 0
+    where s.status = 'completed' and d.on_element_failure = 'null' and s.initial_tasks > 0
         and (s.output is distinct from c.outputs or c.completed = 0);
 
     -- I10: beside a task that runs alone nothing runs in its worker.

@@ -15,7 +15,7 @@ struct Page {
 }
 
 /// Fails for good for 0, and for 1 at each attempt.
-async fn get(item: u32) -> StepResult<Page> {
+fn get(item: u32) -> StepResult<Page> {
     match item {
         0 => Err(StepError::permanent("404")),
         1 => Err("500")?,
@@ -29,7 +29,7 @@ struct Crawl;
 impl Crawl {
     #[step(map = input, on_element_failure = "null")]
     async fn fetch(item: u32) -> StepResult<Page> {
-        get(item).await
+        get(item)
     }
 
     #[step(map = fetch, on_element_failure = "null", when_exhausted = "skip")]

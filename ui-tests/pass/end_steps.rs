@@ -9,7 +9,12 @@ pub struct Orders;
 impl Orders {
     /// Its place says nothing.
     #[step(on = failure, max_attempts = 5, base_delay = "1s", max_delay = "1m", give_up_after = "1h", timeout = "10s", start_delay = "2s")]
-    async fn alarm(end: &RunEnd, input: &[u32], state: &String, ctx: &StepContext) -> StepResult<String> {
+    async fn alarm(
+        end: &RunEnd,
+        input: &[u32],
+        state: &String,
+        ctx: &StepContext,
+    ) -> StepResult<String> {
         let step = end.failed_step.clone().unwrap_or_default();
         Ok(format!("{state} {step} {} {}", input.len(), ctx.attempt()))
     }
@@ -55,7 +60,8 @@ pub mod without_parameters {
     }
 }
 
-fn main() {
+#[test]
+fn they_are_in_the_definition_and_in_no_output() {
     let steps = Orders::DEFINITION.steps;
     let on: Vec<_> = steps.iter().map(|step| (step.slug, step.runs_on)).collect();
     assert_eq!(
@@ -73,7 +79,10 @@ fn main() {
     let OrdersOutput { last } = OrdersOutput { last: 1 };
     assert_eq!(last, 1);
     let failed = RunEnd::failed(Step::Last, "no").with_output(Step::Double, &[2, 4]);
-    assert_eq!(failed.output::<Vec<u32>>(Step::Double).unwrap(), Some(vec![2, 4]));
+    assert_eq!(
+        failed.output::<Vec<u32>>(Step::Double).unwrap(),
+        Some(vec![2, 4])
+    );
     assert_eq!(failed.output::<u32>(Step::End).unwrap(), None);
     assert_eq!(failed.status, RunStatus::Failed);
     let _ = (Orders::alarm, Orders::tidy, Step::Alarm, Step::Tidy);

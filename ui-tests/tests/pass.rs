@@ -4,6 +4,8 @@
 mod attributes;
 #[path = "../pass/elements.rs"]
 mod elements;
+#[path = "../pass/end_steps.rs"]
+mod end_steps;
 #[path = "../pass/fifty_steps.rs"]
 mod fifty_steps;
 #[path = "../pass/items.rs"]

@@ -178,7 +178,7 @@ fn when_exhausted(step: &StoredStep) -> String {
     match (step.runs_on, step.on_element_failure) {
         (Some(_), _) => String::new(),
         (None, ElementFailure::Fail) => mode.to_owned(),
-        (None, failed) => format!("{mode}; an element: {}", failed.as_str()),
+        (None, ElementFailure::Null) => format!("{mode}; an element: null"),
     }
 }
 

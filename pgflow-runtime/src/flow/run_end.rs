@@ -113,8 +113,14 @@ impl fmt::Debug for RunEnd {
 mod tests {
     use super::*;
 
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     struct Step(&'static str);
+
+    impl fmt::Display for Step {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
 
     impl StepId for Step {
         const ALL: &'static [Self] = &[Self("parse"), Self("report")];

@@ -117,17 +117,30 @@ async fn a_failed_run_starts_both_with_the_culprit_the_error_and_what_had_comple
 
 #[tokio::test]
 async fn the_second_end_step_of_a_run_is_not_given_what_became_of_the_first() {
-    let (db, worker) = database_with(&one_and_both()).await;
-    start(&db.pool, "f", json!({})).await;
-    fail_for_good(&db.pool, &claim_one(&db.pool, worker).await, "no").await;
-    let first = claim_one(&db.pool, worker).await;
-    fail_for_good(&db.pool, &first, "neither").await;
-    let second = claim_one(&db.pool, worker).await;
-    assert_ne!(first.step_slug, second.step_slug);
-    assert_eq!(
-        second.input,
-        json!({"status": "failed", "failed_step": "a", "error": "no", "outputs": {}})
-    );
+    // By their names, end steps come before the culprit.
+    let steps = [
+        step("work"),
+        step("alarm").on("failure"),
+        step("tidy").on("end"),
+    ];
+    let (db, worker) = database_with(&steps).await;
+    for first_completes in [true, false] {
+        start(&db.pool, "f", json!({})).await;
+        fail_for_good(&db.pool, &claim_one(&db.pool, worker).await, "no").await;
+        let first = claim_one(&db.pool, worker).await;
+        if first_completes {
+            complete(&db.pool, &first, json!("done")).await;
+        } else {
+            fail_for_good(&db.pool, &first, "neither").await;
+        }
+        let second = claim_one(&db.pool, worker).await;
+        assert_ne!(first.step_slug, second.step_slug);
+        assert_eq!(
+            second.input,
+            json!({"status": "failed", "failed_step": "work", "error": "no", "outputs": {}})
+        );
+        complete(&db.pool, &second, json!(1)).await;
+    }
     assert_invariants(&db.pool).await;
 }
 
