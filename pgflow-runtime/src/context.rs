@@ -1,4 +1,4 @@
-//! What a handler is told about the attempt that it runs.
+//! The data that a handler receives about its attempt.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -43,7 +43,7 @@ pub(crate) struct Attempt {
     pub(crate) cancelled: CancellationToken,
     /// None in tests that gave none.
     pub(crate) pool: Option<PgPool>,
-    /// What a test says that the flow's input is.
+    /// The flow's input in a test.
     pub(crate) flow_input: Option<Box<RawValue>>,
 }
 
@@ -79,12 +79,12 @@ impl StepContext {
         self.inner.task_index
     }
 
-    /// Which attempt this is, counted from 1.
+    /// Returns the number of this attempt, counted from 1.
     pub fn attempt(&self) -> i32 {
         self.inner.attempt
     }
 
-    /// How many attempts the task has, the first one included.
+    /// Returns the number of attempts of the task, including the first one.
     pub fn max_attempts(&self) -> i32 {
         self.inner.max_attempts
     }
@@ -94,23 +94,23 @@ impl StepContext {
         self.inner.message_id
     }
 
-    /// How often the message was read, this time included.
+    /// Returns the number of reads of the message, including this one.
     pub fn read_count(&self) -> i32 {
         self.inner.read_count
     }
 
-    /// When the message was put into its queue.
+    /// Returns the time at which the message was put into its queue.
     pub fn enqueued_at(&self) -> DateTime<Utc> {
         self.inner.enqueued_at
     }
 
-    /// When this attempt times out; the handler is dropped then. With `timeout = "none"` that is 68 years
-    /// away.
+    /// Returns the deadline of this attempt; the handler is dropped then. With `timeout = "none"`
+    /// that is 68 years away.
     pub fn deadline(&self) -> Instant {
         self.inner.deadline
     }
 
-    /// How long this attempt may still run.
+    /// Returns the remaining time of this attempt.
     pub fn remaining(&self) -> Duration {
         self.deadline().saturating_duration_since(Instant::now())
     }
@@ -182,7 +182,7 @@ impl fmt::Debug for StepContext {
     }
 }
 
-/// Why a step could not get the flow's input.
+/// The reason why a step could not get the flow's input.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlowInputError {

@@ -103,7 +103,7 @@ async fn until_ended<F: Flow>(
     }
 }
 
-/// How the run ended, if it has.
+/// Returns the result of the run if it has ended.
 fn result<F: Flow>(run_id: Uuid, end: RunEnd) -> Option<Result<F::Output, RunError>> {
     let expected = F::DEFINITION.slug;
     if end.flow_slug != expected {

@@ -20,13 +20,13 @@ use super::user::ServerUser;
 const SOCKET_LIMIT: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 /// The longest name of the socket below its directory, with the slash.
 const SOCKET_NAME: usize = "/.s.PGSQL.65535".len();
-/// How long the server of an ended owner may take to stop.
+/// The longest time for the server of an ended owner to stop.
 const SHUTDOWN: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Home {
     directory: Directory,
-    /// Where the socket lies, when that is another directory.
+    /// The directory of the socket, if it is another one.
     sockets: Option<Directory>,
     socket_directory: String,
     /// Goes away with the server; here until a supervisor takes over.
@@ -327,8 +327,8 @@ fn directory_in(parent: &Path, user: Option<&ServerUser>) -> Result<ShortDirecto
     })
 }
 
-/// Where the link leads that root or our own user has made of a whole directory, such as `/tmp` on
-/// macOS; none for other links.
+/// Returns the target of a link that root or the current user has made of a whole directory, such
+/// as `/tmp` on macOS; none for other links.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let link = path.symlink_metadata().ok()?;
     let is_ours = [0, own_ids().0].contains(&link.uid()) && link.is_symlink();

@@ -16,7 +16,7 @@ use super::url;
 /// A slow machine under load still initialises a cluster well within this.
 const START: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(5);
-/// How soon the end of a server is noticed.
+/// The interval at which the end of a server is noticed.
 const WATCH: Duration = Duration::from_millis(250);
 const SUPERUSER: &str = "postgres";
 /// The database that every cluster has.

@@ -89,7 +89,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// What `ps` shows of the script.
+/// Returns the part of the script that `ps` shows.
 fn script_without_comments() -> String {
     let lines = SCRIPT.lines().filter(|line| !line.starts_with('#'));
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()

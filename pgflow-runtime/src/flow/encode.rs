@@ -25,9 +25,9 @@ pub enum EncodeError {
     /// Its `Serialize` implementation failed, or it has map keys that JSON has no form for.
     #[error("{}it does not serialise to JSON: {source}", At(path))]
     Serialize {
-        /// Where.
+        /// The path of the value.
         path: String,
-        /// Why.
+        /// The error of the serializer.
         source: serde_json::Error,
     },
     /// A string in it contains U+0000, which `jsonb` has no form for.
@@ -37,7 +37,7 @@ pub enum EncodeError {
         At(path)
     )]
     Nul {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
     /// A string in it contains one half of a surrogate pair without the other: only JSON that was not written by Rust does.
@@ -47,7 +47,7 @@ pub enum EncodeError {
         At(path)
     )]
     LoneSurrogate {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
     /// A float in it is NaN or infinite, which JSON has no form for: it would read back as a null.
@@ -56,7 +56,7 @@ pub enum EncodeError {
         At(path)
     )]
     NotFinite {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
     /// It has `Some(None)`, `Some(())` or the like in it, which would read back as `None`.
@@ -65,7 +65,7 @@ pub enum EncodeError {
         At(path)
     )]
     SomeOfNothing {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
     /// It is nested deeper than JSON is read back.
@@ -74,7 +74,7 @@ pub enum EncodeError {
         At(path)
     )]
     TooDeep {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
     /// Postgres writes numbers out in full: the value is short, and would be too long to be read back.
@@ -83,7 +83,7 @@ pub enum EncodeError {
          keep large data elsewhere and return where it lies"
     )]
     TooLong {
-        /// What it would take.
+        /// The size of the text.
         size: usize,
     },
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet, LinkedList, VecDeque};
     note = "return a `Vec<_>`, or use `depends_on` to take the whole value"
 )]
 pub trait MapSource {
-    /// What one task gets.
+    /// The input of one task.
     type Item;
 }
 
@@ -20,7 +20,7 @@ pub trait MapSource {
     note = "declare the flow with a list, as in `input = Vec<_>`, or let a step return the list and map over that step"
 )]
 pub trait MapInput {
-    /// What one task gets.
+    /// The input of one task.
     type Item;
 }
 

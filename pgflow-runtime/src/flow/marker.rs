@@ -4,7 +4,7 @@ use std::{error::Error, fmt, time::Duration};
 
 use super::{BoxError, StepError, message};
 
-/// What follows an attempt that returned no output.
+/// The consequence of an attempt that returned no output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
     /// It failed: the ordinary back-off.
@@ -227,7 +227,7 @@ impl Error for Marker {
     }
 }
 
-/// What the outermost marker in the chain asks for.
+/// Returns the consequence that the outermost marker in the chain asks for.
 pub(super) fn find(error: &(dyn Error + 'static)) -> Retry {
     message::links(error)
         .find_map(|link| link.downcast_ref::<Marker>())

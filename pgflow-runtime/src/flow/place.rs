@@ -1,4 +1,4 @@
-//! Where in a JSON text a mistake lies, as a path such as `packages[3].version`.
+//! The place of a mistake in a JSON text, as a path such as `packages[3].version`.
 //!
 //! `serde_json` only tells line and column. Wrappers that follow a type on its way through the text would make the compiler build
 //! the reading of each type twice, which was half of what a flow cost it; so the text is followed instead, by code that knows no type.
@@ -72,7 +72,7 @@ enum Token<'j> {
     Close,
     Comma,
     Colon,
-    /// What stands between the quotes of a string.
+    /// The text between the quotes of a string.
     Text(&'j str),
 }
 

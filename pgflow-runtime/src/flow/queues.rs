@@ -1,4 +1,5 @@
-//! How a flow's tasks are queued, at the level of types, so that the wrong kind of worker does not compile.
+//! The queue mode of a flow at the level of types, so that the wrong kind of worker does not
+//! compile.
 
 use std::{convert::Infallible, marker::PhantomData};
 

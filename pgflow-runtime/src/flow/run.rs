@@ -33,7 +33,7 @@ impl<S: SharedState, V: AllStored> Run<S, V> {
     }
 }
 
-/// What stands for those functions where a type can't be shared; such a program does not compile.
+/// The fallback of those functions for types that can't be shared; such a program does not compile.
 pub trait Unshared {
     /// Asks nothing of the handler.
     fn handler<'a, F: Future + 'a>(_: F) -> BoxFuture<'a, F::Output> {
@@ -68,7 +68,7 @@ impl<T: Stored> CheckedElsewhere<T> {
 
 impl<T> Unstored<T> for CheckedElsewhere<T> {}
 
-/// What stands for that where the type can't be stored; such a program does not compile.
+/// The fallback for types that can't be stored; such a program does not compile.
 pub trait Unstored<T> {
     /// No codec.
     fn codec() -> Codec<T> {

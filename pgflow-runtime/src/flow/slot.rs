@@ -1,4 +1,4 @@
-//! Where a decoded value lives while a handler uses it.
+//! The storage of a decoded value while a handler uses it.
 //!
 //! A slot belongs to the future of one attempt. A handler takes the value out of it or borrows it, so a parameter taken by
 //! reference costs no copy.

@@ -1,4 +1,4 @@
-//! Why an attempt failed, and what that means for the next one.
+//! The reason why an attempt failed, and its consequence for the next one.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -11,10 +11,10 @@ use crate::contained::contain;
 /// Any error, boxed.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
-/// What a step returns.
+/// The return type of a step.
 pub type StepResult<T> = Result<T, StepError>;
 
-/// Why an attempt failed, and what that means for the next one.
+/// The reason why an attempt failed, and its consequence for the next one.
 ///
 /// `?` makes one from every standard error, `String`, `&str` and `anyhow::Error`: the task is then tried again
 /// after its ordinary back-off, as long as attempts are left. [`postpone`](Self::postpone) is for a refusal, as by a
@@ -96,7 +96,8 @@ impl StepError {
         }
     }
 
-    /// What is stored: the chain `outer: inner: root`, cut at 8 KiB, without the character U+0000.
+    /// Returns the stored message: the chain `outer: inner: root`, cut at 8 KiB, without the
+    /// character U+0000.
     pub fn message(&self) -> String {
         message::chain(&*self.cause)
     }

@@ -1,4 +1,4 @@
-//! What the worker hands to a step.
+//! The data that the worker hands to a step.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,8 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Why the database could not hand the input to a worker: it sends an object with this one key instead.
+/// Returns the reason why the database could not hand the input to a worker: it sends an object
+/// with this one key instead.
 fn unreadable(json: &RawValue) -> Option<String> {
     const KEY: &str = "[pgflow: unreadable]";
     let start = json.get().strip_prefix("{\"")?;
@@ -110,7 +111,7 @@ fn unreadable(json: &RawValue) -> Option<String> {
     object.remove(KEY).filter(|_| object.is_empty())
 }
 
-/// What a value is read from, in words.
+/// The source of a value, in words.
 #[derive(Clone, Copy)]
 enum Source<'s> {
     FlowInput,

@@ -17,7 +17,7 @@ use super::{DecodeError, Outputs, QueueModeMarker, StepError, Task, stored::Stor
 /// A future that a table of functions can hold.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a handler returns: JSON to store.
+/// The future of a handler, which returns JSON to store.
 pub type HandlerFuture<'a> = BoxFuture<'a, Result<Box<RawValue>, StepError>>;
 
 /// One step as the worker sees it.
@@ -44,11 +44,12 @@ pub trait StepId: Copy + Ord + Hash + Debug + Display + Send + Sync + 'static {
     note = "a flow is a type with a `#[flow(input = ..)] impl {Self} {{ .. }}` block"
 )]
 pub trait Flow: Sized + 'static {
-    /// What a run starts from.
+    /// The input of a run.
     type Input: Stored;
-    /// What a completed run returns: the outputs of the leaf steps.
+    /// The output of a completed run: the outputs of the leaf steps.
     type Output: Send + 'static;
-    /// What handlers can take as `state`, any type that is `Send + Sync + 'static`; `()` when the flow names none.
+    /// The type that handlers can take as `state`, any type that is `Send + Sync + 'static`; `()`
+    /// when the flow names none.
     type State: SharedState;
     /// Names the steps.
     type Step: StepId;
@@ -67,7 +68,7 @@ pub trait Flow: Sized + 'static {
     fn __output(outputs: &Outputs<'_>) -> Result<Self::Output, DecodeError>;
 }
 
-/// What threads can share: the state of a flow.
+/// The requirement for the state of a flow: threads can share it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be the state of a flow, which threads share",
     label = "needs to be `Send`, `Sync` and free of borrowed data",

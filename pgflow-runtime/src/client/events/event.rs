@@ -1,4 +1,4 @@
-//! What happened to a run.
+//! The events of a run.
 
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
@@ -37,7 +37,7 @@ pub enum RunEvent<S> {
     /// The run was started. Always the first one.
     #[non_exhaustive]
     RunStarted {
-        /// When.
+        /// The time of the start.
         at: DateTime<Utc>,
     },
     /// All that the step depends on has ended, and its tasks were queued. Comes before any other event of the step; a step that never starts,
@@ -46,9 +46,9 @@ pub enum RunEvent<S> {
     StepStarted {
         /// The step.
         step: S,
-        /// How many tasks it has: one, or one for each element of a map step's list.
+        /// The number of its tasks: one, or one for each element of a map step's list.
         tasks: u64,
-        /// When.
+        /// The time of the start.
         at: DateTime<Utc>,
     },
     /// More of the step's tasks have completed, and not yet all of them. The count only grows. One event may stand for many tasks, and a step whose
@@ -57,7 +57,7 @@ pub enum RunEvent<S> {
     StepProgressed {
         /// The step: a map step, as others have one task.
         step: S,
-        /// How many of its tasks have completed, of how many.
+        /// The numbers of its completed tasks and of all its tasks.
         tasks: TaskCounts,
     },
     /// All tasks of the step completed.
@@ -65,9 +65,9 @@ pub enum RunEvent<S> {
     StepCompleted {
         /// The step.
         step: S,
-        /// How many tasks it had.
+        /// The number of its tasks.
         tasks: u64,
-        /// When.
+        /// The time of completion.
         at: DateTime<Utc>,
     },
     /// The step failed the run: [`RunFailed`](Self::RunFailed) follows.
@@ -75,9 +75,9 @@ pub enum RunEvent<S> {
     StepFailed {
         /// The step.
         step: S,
-        /// Why: the message of its last attempt, or that its condition did not hold.
+        /// The reason: the message of its last attempt, or that its condition was not met.
         message: String,
-        /// When.
+        /// The time of the failure.
         at: DateTime<Utc>,
     },
     /// The step was skipped.
@@ -85,17 +85,17 @@ pub enum RunEvent<S> {
     StepSkipped {
         /// The step.
         step: S,
-        /// Why.
+        /// The reason.
         reason: SkipReason,
-        /// What the last attempt of a task said, where that is why.
+        /// The message of the last attempt of a task, if that is the reason.
         message: Option<String>,
-        /// When.
+        /// The time of the skip.
         at: DateTime<Utc>,
     },
     /// Every step completed or was skipped. Always the last one; [`wait`](crate::client::RunHandle::wait) has the output then, at once.
     #[non_exhaustive]
     RunCompleted {
-        /// When.
+        /// The time of completion.
         at: DateTime<Utc>,
     },
     /// A step failed the run. Always the last one. Steps that had not ended by then have no end of their own.
@@ -103,9 +103,9 @@ pub enum RunEvent<S> {
     RunFailed {
         /// The step that failed it.
         step: Option<S>,
-        /// Why: the message of that step.
+        /// The message of that step.
         message: String,
-        /// When.
+        /// The time of the failure.
         at: DateTime<Utc>,
     },
 }

@@ -1,4 +1,4 @@
-//! What snapshots of one run tell that was not told before.
+//! Turns successive snapshots of one run into events that were not yet emitted.
 
 use std::{iter::zip, marker::PhantomData};
 
@@ -10,8 +10,8 @@ use crate::{
     flow::{Flow, StepId},
 };
 
-/// What was told of a run so far. It only grows, whatever is seen: a snapshot may be older than the one before, as when two servers, not equally far,
-/// are read in turns.
+/// The emitted state of a run. It only grows, whatever is read: a snapshot may be older than the
+/// previous one, for example when two servers with different delays are read alternately.
 #[derive(Debug)]
 pub(super) struct History<F> {
     /// The run's start, once it was told.
@@ -54,7 +54,8 @@ impl<F: Flow> History<F> {
         self.is_ended
     }
 
-    /// What is new, in the order in which it happened: whatever led to something stands before it, and the end of the run last.
+    /// Returns the new events in the order in which they happened: every cause comes before its
+    /// effect, and the end of the run last.
     ///
     /// # Errors
     ///

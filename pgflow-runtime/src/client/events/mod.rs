@@ -82,7 +82,8 @@ impl<F: Flow> IntoFuture for Follow<F> {
     }
 }
 
-/// What happens to a run, from its start to its end: made by [`RunHandle::events`], which tells what can be relied on.
+/// A stream of the events of a run, from its start to its end: made by [`RunHandle::events`], which
+/// lists its guarantees.
 ///
 /// A stream that ends after the end of the run, and after an error. It looks at the run only while somebody waits for its next event; dropping it ends
 /// all that it does.

@@ -1,4 +1,4 @@
-//! When steps started and ended, for the order of their events.
+//! The times at which steps started and ended, for the order of their events.
 
 use chrono::{DateTime, Utc};
 

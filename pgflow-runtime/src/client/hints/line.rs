@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Hints;
 use crate::listening::{Listening, Outage};
 
-/// Where the database tells events.
+/// The channel of the database's events.
 const CHANNEL: &str = "pgflow";
 
 #[derive(Deserialize)]
@@ -16,7 +16,7 @@ struct Payload<'a> {
     event_type: &'a str,
 }
 
-/// What happened to a run, as far as those who wait need to know it: they look at the rest.
+/// An event of a run, reduced to the data that waiters need: they read the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) run_id: Uuid,

@@ -45,7 +45,7 @@ use crate::{
 /// One per pool that is waited over.
 static ALL: PerPool<Hints> = PerPool::new();
 
-/// How often a waiter checks that the shared task still runs.
+/// The interval at which a waiter checks that the shared task still runs.
 const CHECK: Duration = Duration::from_secs(3);
 
 /// Wakers, spawned tasks and futures never run under the lock of `waiters`: a runtime that shuts down drops tasks inline,
@@ -186,7 +186,7 @@ fn ring(bells: Vec<Arc<Notify>>) {
     }
 }
 
-/// Why a look that was made for many failed.
+/// The error of a statement that was made for many waiters.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(transparent)]
 struct SharedFailure(Arc<CallError>);

@@ -1,4 +1,4 @@
-//! When a run is looked at without a hint.
+//! The times at which a run is polled without a hint.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const RARE: Duration = Duration::from_secs(5);
 /// The shortest interval that a caller can choose.
 pub(crate) const SHORTEST: Duration = Duration::from_millis(10);
 
-/// How often a run is looked at.
+/// The interval at which a run is polled.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::client) enum Pace {
     /// At an interval that the caller chose, notified or not.

@@ -1,4 +1,4 @@
-//! Who waits for which run, what each has seen of it, and when it is looked at next.
+//! The waiters of each run, the state that each has seen, and the time of the next poll.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::sql::CallError;
 
-/// How late the notification of a change may be that a look has found before.
+/// The longest delay of a notification after a poll has already found its change.
 const LATE: Duration = Duration::from_secs(1);
 
-/// What somebody waits for.
+/// The subject of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum Hears {
     /// The end of the run only: what happens before wakes nobody who waits for that.
@@ -55,7 +55,7 @@ impl Sight {
     }
 }
 
-/// What a waiter is woken for.
+/// The reason to wake a waiter.
 #[derive(Debug)]
 pub(in crate::client) enum News {
     /// The run has changed, or may have.
@@ -112,7 +112,7 @@ pub(super) struct Batch {
     pub(super) states: BTreeSet<Uuid>,
 }
 
-/// What a look saw, by run.
+/// The results of a poll, by run.
 #[derive(Debug, Default)]
 pub(super) struct Sights {
     pub(super) ends: HashMap<Uuid, Sight>,

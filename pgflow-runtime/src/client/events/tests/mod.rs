@@ -133,7 +133,7 @@ fn check(seed: u64) {
     assert_in_order(seed, &all);
 }
 
-/// What holds of the whole stream, whatever was looked at and whatever the clock said.
+/// Asserts the guarantees of the whole stream, independent of the snapshots and the clock.
 fn assert_in_order(seed: u64, all: &[String]) {
     let place: HashMap<&str, usize> = all
         .iter()

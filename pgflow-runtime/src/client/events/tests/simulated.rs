@@ -9,9 +9,9 @@ use crate::{client::RunSnapshot, flow::Flow};
 
 /// The run, by its transactions.
 pub(super) struct Simulated {
-    /// What happened, in order: `list started`.
+    /// The events that happened, in order: `list started`.
     pub(super) log: Vec<String>,
-    /// How it looked, and how much of the log had happened then.
+    /// The snapshots, and the length of the log at each of them.
     pub(super) looks: Vec<(RunSnapshot<Diamond>, usize)>,
 }
 
