@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::sql::{self, CallError};
 
-/// Which runs to list.
+/// The selection of the runs to list.
 #[derive(Debug, Clone)]
 pub struct RunFilter {
     /// Only runs of this status: `started`, `completed` or `failed`.
@@ -42,13 +42,13 @@ pub struct RunSummary {
     pub flow_slug: String,
     /// `started`, `completed` or `failed`.
     pub status: String,
-    /// Why it failed.
+    /// The reason why it failed.
     pub error_message: Option<String>,
-    /// How many steps have neither completed nor been skipped.
+    /// The number of steps that have neither completed nor been skipped.
     pub remaining_steps: i32,
-    /// When it was started.
+    /// The time at which it was started.
     pub started_at: DateTime<Utc>,
-    /// When it completed or failed.
+    /// The time at which it completed or failed.
     pub ended_at: Option<DateTime<Utc>>,
 }
 
@@ -60,7 +60,7 @@ pub struct RunDetails {
     #[serde(flatten)]
     #[sqlx(flatten)]
     pub run: RunSummary,
-    /// What it was started with.
+    /// Its input.
     pub input: serde_json::Value,
     /// The outputs of its leaf steps by slug, once it has completed.
     pub output: Option<serde_json::Value>,
@@ -83,23 +83,26 @@ pub struct StepDetails {
     pub status: String,
     /// `condition_unmet`, `handler_failed` or `dependency_skipped`, of a skipped step.
     pub skip_reason: Option<String>,
-    /// Why it failed; of a step that was skipped because a task of it failed, the error of that task.
+    /// The reason why it failed; for a step that was skipped because a task of it failed, the error
+    /// of that task.
     pub error_message: Option<String>,
-    /// How many of its dependencies have neither completed nor been skipped.
+    /// The number of its dependencies that have neither completed nor been skipped.
     pub remaining_deps: i32,
-    /// How many tasks it has; unknown for a map step whose source has not completed.
+    /// The number of its tasks; unknown for a map step whose source has not completed.
     pub initial_tasks: Option<i32>,
     /// Its tasks, counted by status.
     #[sqlx(flatten)]
     pub tasks: TaskCounts,
-    /// When the run was started.
+    /// The start of the run.
     pub created_at: DateTime<Utc>,
-    /// When its tasks were queued.
+    /// The time at which its tasks were queued.
     pub started_at: Option<DateTime<Utc>>,
-    /// When it completed, failed or was skipped. None for one that had not ended when its run failed: its status stays `created` or `started`,
-    /// and nothing of it goes on after the end of the run.
+    /// The time at which it completed, failed or was skipped. None for a step that had not ended
+    /// when its run failed: its status stays `created` or `started`, and none of its tasks
+    /// continues after the end of the run.
     pub ended_at: Option<DateTime<Utc>>,
-    /// Why it does not run, or that it does; none once it, or its run, has ended. The same as [`explain_step`].
+    /// The reason why it does not run, or that it does; none once it, or its run, has ended. The
+    /// same as [`explain_step`].
     #[sqlx(json(nullable))]
     pub explanation: Option<StepExplanation>,
 }
@@ -123,7 +126,7 @@ pub struct TaskCounts {
     pub cancelled: i64,
 }
 
-/// Why a step of a run is not running, or that it is.
+/// The reason why a step of a run is not running, or that it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepExplanation {
@@ -143,7 +146,8 @@ pub struct StepExplanation {
     pub message: String,
     /// `condition_unmet`, `handler_failed` or `dependency_skipped`, of a skipped step.
     pub skip_reason: Option<String>,
-    /// Why it failed; of a step that was skipped because a task of it failed, the error of that task.
+    /// The reason why it failed; for a step that was skipped because a task of it failed, the error
+    /// of that task.
     pub error_message: Option<String>,
     /// Its dependencies that have neither completed nor been skipped, in the order of the definition.
     pub waiting_for: Vec<Dependency>,
@@ -151,16 +155,18 @@ pub struct StepExplanation {
     pub tasks: TaskCounts,
     /// Its attempts under way, the longest first, 10 at most.
     pub running: Vec<RunningAttempt>,
-    /// When its next task can be read from the queue. Only looked up when none of its tasks runs.
+    /// The time from which its next task can be read from the queue. Only looked up when none of
+    /// its tasks runs.
     pub visible_at: Option<DateTime<Utc>>,
-    /// How its next task was postponed, if it was.
+    /// The postponement of its next task, if there is one.
     #[serde(default)]
     pub postponed: Option<Postponed>,
     /// The queue of its tasks.
     pub queue_name: String,
-    /// How many workers serve that queue: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    /// The number of workers that serve that queue: those whose heartbeat is newer than 6 seconds,
+    /// and that were not asked to stop.
     pub live_workers: i64,
-    /// Why the worker function that served the queue last may not start again.
+    /// The reason why the worker function that served the queue last may not start again.
     pub disabled_reason: Option<String>,
 }
 
@@ -176,7 +182,7 @@ pub struct Postponed {
     pub cause: String,
 }
 
-/// Why a step is not running.
+/// The reason why a step is not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -235,13 +241,13 @@ pub struct Dependency {
 pub struct RunningAttempt {
     /// The task's place among the tasks of the step, counted from 0.
     pub task_index: i32,
-    /// Which attempt it is, counted from 1.
+    /// The number of the attempt, counted from 1.
     pub attempt: i32,
     /// The worker that claimed it; none after rows were changed by hand.
     pub worker_id: Option<Uuid>,
-    /// When it started.
+    /// The time at which it started.
     pub started_at: DateTime<Utc>,
-    /// When recovery takes it for lost.
+    /// The time at which recovery treats it as lost.
     pub overdue_at: DateTime<Utc>,
 }
 
@@ -259,11 +265,12 @@ pub struct Route {
     pub queue_name: String,
     /// Whether it has a live worker.
     pub is_covered: bool,
-    /// How many workers serve it: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    /// The number of workers that serve it: those whose heartbeat is newer than 6 seconds, and that
+    /// were not asked to stop.
     pub live_workers: i64,
     /// The newest heartbeat of any worker that ever served it.
     pub last_heartbeat_at: Option<DateTime<Utc>>,
-    /// How many messages can be read now; none when the queue is gone.
+    /// The number of messages that can be read now; none when the queue does not exist.
     pub waiting_messages: Option<i64>,
     /// Since when the oldest of them can.
     pub oldest_waiting_at: Option<DateTime<Utc>>,
@@ -279,14 +286,15 @@ pub struct QueueDepth {
     pub step_slug: Option<String>,
     /// The queue.
     pub queue_name: String,
-    /// How many workers serve it: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    /// The number of workers that serve it: those whose heartbeat is newer than 6 seconds, and that
+    /// were not asked to stop.
     pub live_workers: i64,
-    /// How many messages can be read now; none when the queue is gone.
+    /// The number of messages that can be read now; none when the queue does not exist.
     pub visible_messages: Option<i64>,
-    /// How many messages can't be read yet: their tasks run, or are delayed. None when the queue is gone, and when the role must not read queues,
-    /// as only their owner may.
+    /// The number of messages that can't be read yet: their tasks run, or are delayed. None when
+    /// the queue does not exist, and when the role must not read queues, as only their owner may.
     pub hidden_messages: Option<i64>,
-    /// How many tasks run.
+    /// The number of running tasks.
     pub running_tasks: i64,
     /// Since when the oldest message that can be read could be.
     pub oldest_visible_at: Option<DateTime<Utc>>,
@@ -297,7 +305,8 @@ pub async fn flow_slugs(executor: impl PgExecutor<'_>) -> Result<Vec<String>, Ca
     sql::inspect::list_flows(executor).await
 }
 
-/// How much is in every queue of every flow, or of one, in the order of slugs and definitions. Counts the messages of each, and no archived ones.
+/// Counts the messages in every queue of every flow, or of one, in the order of slugs and
+/// definitions. Archived messages are not counted.
 pub async fn queues(
     connection: &mut PgConnection,
     flow_slug: Option<&str>,

@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 
 use crate::sql::retry::Backoff;
 
-/// How long the connection may take to be made, and to answer.
+/// The longest time for the connection to be made, and to answer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
@@ -93,10 +93,10 @@ impl Drop for Listening {
 /// A connection that lasted as long was a good one: the next one is made without much of a wait.
 const LASTING: Duration = Duration::from_secs(10);
 
-/// How a connection is made anew: how long to wait before, and what was said of it.
+/// The reconnection after a loss: the next delay, and the lines that were logged about it.
 #[derive(Debug)]
 pub(crate) struct Outage {
-    /// What to say of the first loss, and of those that follow it soon.
+    /// The log line of the first loss, and of those that follow it soon.
     lost: &'static str,
     still: &'static str,
     backoff: Backoff,

@@ -23,7 +23,7 @@ use sqlx::{PgConnection, PgExecutor};
 
 use crate::sql::{self, CallError};
 
-/// What [`prune`] would remove.
+/// The data that [`prune`] would remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::FromRow)]
 #[non_exhaustive]
 pub struct Prunable {
@@ -33,7 +33,7 @@ pub struct Prunable {
     pub tasks: i64,
 }
 
-/// What [`delete_flow`] would remove.
+/// The data that [`delete_flow`] would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
 #[non_exhaustive]
 pub struct FlowContents {

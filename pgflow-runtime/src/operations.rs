@@ -50,19 +50,20 @@ pub struct WorkerFunction {
     pub enabled: bool,
     /// Since when not.
     pub disabled_at: Option<DateTime<Utc>>,
-    /// Why not.
+    /// The reason why not.
     pub disabled_reason: Option<String>,
     /// Since when it is fenced: out of service for a deployment.
     pub fenced_at: Option<DateTime<Utc>>,
-    /// What the end of the fence restores: [`enabled`](Self::enabled). None when it is not fenced.
+    /// The value of [`enabled`](Self::enabled) that the end of the fence restores. None when it is
+    /// not fenced.
     pub recorded_enabled: Option<bool>,
-    /// What the end of the fence restores: [`disabled_at`](Self::disabled_at).
+    /// The value of [`disabled_at`](Self::disabled_at) that the end of the fence restores.
     pub recorded_disabled_at: Option<DateTime<Utc>>,
-    /// What the end of the fence restores: [`disabled_reason`](Self::disabled_reason).
+    /// The value of [`disabled_reason`](Self::disabled_reason) that the end of the fence restores.
     pub recorded_disabled_reason: Option<String>,
-    /// Where a function of start mode `http` is invoked.
+    /// The URL by which a function of start mode `http` is invoked.
     pub http_url: Option<String>,
-    /// When it was invoked last.
+    /// The time of its last invocation.
     pub last_invoked_at: Option<DateTime<Utc>>,
 }
 
@@ -100,17 +101,17 @@ pub struct WorkerStatus {
     pub queue_name: String,
     /// Whether it runs.
     pub state: WorkerState,
-    /// How many tasks it has started and not ended.
+    /// The number of tasks that it has started and not ended.
     pub started_tasks: i64,
-    /// When it started.
+    /// The time at which it started.
     pub started_at: DateTime<Utc>,
-    /// When it was heard of last.
+    /// The time of its last heartbeat.
     pub last_heartbeat_at: DateTime<Utc>,
-    /// When it was told to stop.
+    /// The time at which it was asked to stop.
     pub deprecated_at: Option<DateTime<Utc>>,
-    /// Why it was told to stop.
+    /// The reason why it was asked to stop.
     pub deprecated_reason: Option<String>,
-    /// When it stopped.
+    /// The time at which it stopped.
     pub stopped_at: Option<DateTime<Utc>>,
 }
 
@@ -164,7 +165,7 @@ impl FunctionChange {
     }
 }
 
-/// What [`fence`] did.
+/// The effects of [`fence`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Fence {
@@ -174,7 +175,7 @@ pub struct Fence {
     pub told_to_stop: Vec<WorkerStatus>,
 }
 
-/// How far the workers of some functions have stopped.
+/// The progress of a drain: the workers of some functions that have not stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DrainStatus {
@@ -203,7 +204,7 @@ pub struct BusyWorker {
     pub tasks_overdue_at: Option<DateTime<Utc>>,
 }
 
-/// How far the workers of some functions have come back.
+/// The progress of a restart: the workers of some functions that have returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RestartStatus {
@@ -355,15 +356,15 @@ pub struct UnsupportedMessage {
     pub queue_name: String,
     /// Its id in the queue.
     pub message_id: i64,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub enqueued_at: DateTime<Utc>,
     /// From when on it can be read.
     pub visible_at: DateTime<Utc>,
-    /// How often it was read.
+    /// The number of times that it was read.
     pub read_count: i32,
     /// Whether a task has it, which would never run without it.
     pub has_task: bool,
-    /// Why no worker can take it.
+    /// The reason why no worker can take it.
     pub reason: String,
     /// Its body; none unless it was asked for, as it may hold anything.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -378,13 +379,13 @@ pub struct ArchivedMessage {
     pub queue_name: String,
     /// Its id in the queue.
     pub message_id: i64,
-    /// Why no worker can take it.
+    /// The reason why no worker can take it.
     pub reason: String,
     /// Whether it was archived.
     pub archived: bool,
 }
 
-/// What [`enable_archiving`] did.
+/// The effects of [`enable_archiving`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cleared {
@@ -424,17 +425,17 @@ pub async fn enable_archiving(
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuning {
-    /// How many attempts a task has, the first one included.
+    /// The number of attempts of a task, including the first one.
     pub max_attempts: Option<u32>,
     /// The delay that the backoff grows from: twice as long before the second attempt, and so on.
     pub base_delay: Option<u32>,
     /// The longest delay of the backoff.
     pub max_delay: Option<u32>,
-    /// How long a task may be postponed without an attempt that counts.
+    /// The longest time for which a task may be postponed without an attempt that counts.
     pub give_up_after: Option<u32>,
-    /// How long an attempt may take.
+    /// The longest time for an attempt.
     pub timeout: Option<u32>,
-    /// How long after its dependencies a step starts.
+    /// The delay of a step after its dependencies have ended.
     pub start_delay: Option<u32>,
 }
 

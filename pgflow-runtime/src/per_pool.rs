@@ -1,4 +1,4 @@
-//! What a process keeps once for each pool.
+//! The objects that a process keeps once for each pool.
 
 use std::{
     ptr,
@@ -9,7 +9,7 @@ use sqlx::PgPool;
 
 use crate::lock::lock;
 
-/// What is kept for a pool, and keeps the pool.
+/// An object that is kept for a pool, and keeps the pool.
 pub(crate) trait OfPool {
     fn pool(&self) -> &PgPool;
 }

@@ -1,4 +1,4 @@
-//! What the database records of earlier migrations, and the functions that it has.
+//! The database's record of earlier migrations, and its functions.
 
 use std::collections::BTreeMap;
 

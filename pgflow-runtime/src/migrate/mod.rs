@@ -46,7 +46,7 @@ pub async fn migrate(pool: &PgPool) -> Result<MigrateReport, MigrateError> {
     Migrator::new().run(pool).await
 }
 
-/// What the pool's database has, compared with what this program contains. Changes nothing.
+/// Compares the pool's database with the contents of this program. Changes nothing.
 pub async fn status(pool: &PgPool) -> Result<Status, MigrateError> {
     Migrator::new().status(pool).await
 }
@@ -74,7 +74,7 @@ impl Migrator {
         }
     }
 
-    /// How long to wait for another migrator to finish.
+    /// Sets the longest wait for another migrator.
     pub fn lock_wait(self, lock_wait: Duration) -> Self {
         Self { lock_wait, ..self }
     }
@@ -103,7 +103,7 @@ impl Migrator {
         apply::run(pool, &self.source, self.lock_wait).await
     }
 
-    /// What the pool's database has, as [`status`] says.
+    /// Compares the pool's database with the program, as [`status`] does.
     pub async fn status(&self, pool: &PgPool) -> Result<Status, MigrateError> {
         status::read(pool, &self.source).await
     }

@@ -84,7 +84,7 @@ fn gone_functions<'a>(
         .collect()
 }
 
-/// What is recorded instead of a digest once the code no longer has a function.
+/// Returns the text that is recorded instead of a digest once the code no longer has a function.
 pub(super) fn mark_of_gone(level: i32) -> String {
     format!("{GONE}{level}")
 }
@@ -118,8 +118,9 @@ pub(super) fn long_gone<'a>(
     gone
 }
 
-/// What to drop after the functions were applied: the file is long gone, or applying it created a new signature beside the
-/// recorded one. (A second signature that was there before is somebody else's.)
+/// Returns the functions to drop after the others were applied: those whose file was removed before
+/// an earlier migration, and recorded ones beside which applying created a new signature. (A second
+/// signature that was there before is somebody else's.)
 pub(super) fn superseded<'a>(
     functions: &[Function],
     recorded: &'a [RecordedFunction],

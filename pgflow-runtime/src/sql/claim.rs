@@ -19,7 +19,7 @@ pub(crate) enum Claim {
     Unsupported(Vec<UnsupportedMessage>),
 }
 
-/// What a claim started.
+/// The tasks that a claim started.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedTasks {
     /// Kept, to be run.
@@ -30,7 +30,7 @@ pub(crate) struct ClaimedTasks {
     pub(crate) excess: Vec<ClaimedTask>,
 }
 
-/// How much of a claim is kept in memory.
+/// The part of a claim that is kept in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keep {
     /// Tasks that are kept, whatever their size.
@@ -66,7 +66,7 @@ pub struct UnsupportedMessage {
     pub queue_name: String,
     /// The message's id in that queue.
     pub message_id: i64,
-    /// Why it can't be taken.
+    /// The reason why it can't be taken.
     pub reason: String,
 }
 

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::CallError;
 
-/// Which attempt of which task a call speaks for; the database ignores all but the current one.
+/// The task and the attempt of a report; the database ignores all attempts except the current one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct AttemptKey {
     pub(crate) run_id: Uuid,
@@ -15,7 +15,7 @@ pub(crate) struct AttemptKey {
     pub(crate) attempt: i32,
 }
 
-/// What became of one item of a batch.
+/// The result of one item of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Completed {
     /// The item's position in the batch, from 0.

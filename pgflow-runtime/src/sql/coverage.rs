@@ -1,4 +1,4 @@
-//! Which steps have workers.
+//! The workers of each step.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;

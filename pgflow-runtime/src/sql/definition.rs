@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::CallError;
 
-/// What `ensure_flow_compiled` answers.
+/// The answer of `ensure_flow_compiled`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Compilation {
     pub(crate) status: CompileStatus,
@@ -30,7 +30,7 @@ pub(crate) struct Compilation {
     /// The database, a local one, has taken other options from the definition.
     #[serde(default)]
     pub(crate) options_followed: bool,
-    /// Who still lives, of a flow that drains.
+    /// The live workers of a flow that drains.
     #[serde(default)]
     pub(crate) workers: Vec<LiveWorker>,
 }
@@ -79,9 +79,9 @@ pub struct LiveWorker {
     pub function_name: String,
     /// The only step that it serves; none for a worker of all steps.
     pub step_slug: Option<String>,
-    /// When it last said that it lives.
+    /// The time of its last heartbeat.
     pub last_heartbeat_at: DateTime<Utc>,
-    /// How many tasks it has started and not ended.
+    /// The number of tasks that it has started and not ended.
     pub started_tasks: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What Postgres answers when a call does not succeed.
+//! The errors of Postgres for calls that do not succeed.
 
 use std::{borrow::Cow, fmt, io};
 
@@ -93,17 +93,17 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Which rule was broken.
+    /// Returns the rule that was broken.
     pub fn code(&self) -> RefusalCode {
         self.code
     }
 
-    /// What is wrong.
+    /// Returns the description of the fault.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// How to put it right.
+    /// Returns the way to fix it.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -113,7 +113,8 @@ impl Refusal {
         self.constraint.as_deref()
     }
 
-    /// What `worker_heartbeat` says; `worker_heartbeats` only leaves such a worker out.
+    /// Builds the error that `worker_heartbeat` raises; `worker_heartbeats` only omits such a
+    /// worker.
     pub(crate) fn unknown_worker(worker_id: Uuid) -> Self {
         Self {
             code: RefusalCode::UnknownWorker,
@@ -168,7 +169,7 @@ impl From<sqlx::Error> for CallError {
     }
 }
 
-/// What to do about a call that did not succeed.
+/// The handling of a call that did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorClass {
     /// The connection or the server is at fault: the same call will succeed later.
@@ -238,7 +239,7 @@ impl CallError {
         is_about_notifications || self.is_out_of_time()
     }
 
-    /// What the database says went wrong, as five characters.
+    /// Returns the SQLSTATE of the database, five characters.
     pub(crate) fn sqlstate(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Refused(refusal) => Some(refusal.code.sqlstate().into()),

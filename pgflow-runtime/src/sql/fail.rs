@@ -7,14 +7,14 @@ use sqlx::PgExecutor;
 use super::{CallError, complete::AttemptKey};
 use crate::flow::Retry;
 
-/// What is known of an attempt that returned no output.
+/// The details of an attempt that returned no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) retry: Retry,
 }
 
-/// What the database made of such an attempt.
+/// The database's decision about such an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aftermath {
     /// Another attempt follows, after this delay.

@@ -1,11 +1,11 @@
-//! What the workers of a process say and hear every few seconds.
+//! The heartbeats of a process's workers, and the answers to them, every few seconds.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{CallError, complete::AttemptKey};
 
-/// How many attempts one call may ask about.
+/// The largest number of attempts that one call may ask about.
 pub(crate) const MOST_ATTEMPTS: usize = 10_000;
 
 /// The answer to one worker that is registered, and not marked as stopped.

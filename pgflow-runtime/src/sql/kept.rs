@@ -15,10 +15,11 @@ use tokio::time::{Instant, sleep_until};
 use super::CallError;
 use crate::lock::lock;
 
-/// How long a connection waits for the next call.
+/// The time for which a connection waits for the next call.
 const KEEP: Duration = Duration::from_millis(20);
 
-/// How long a connection is kept from the pool, however closely the calls follow: only the pool knows when one has lived long enough.
+/// The longest time for which a connection is kept from the pool, however closely the calls follow:
+/// only the pool knows when one has lived long enough.
 const LONGEST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -38,7 +39,7 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct KeptConnection {
     pub(crate) connection: PoolConnection<Postgres>,
-    /// When the pool gave it.
+    /// The time at which the pool returned it.
     since: Instant,
     until: Instant,
 }

@@ -13,9 +13,10 @@ use tokio::time::timeout;
 use super::{CallError, error::blames_the_session, kept::Kept};
 use crate::lock::lock;
 
-/// How long a call may take at first. Only calls that wait for a lock, or move very much data, take nearly as long.
+/// The initial time limit of a call. Only calls that wait for a lock, or move very much data, take
+/// nearly as long.
 const FIRST: Duration = Duration::from_secs(30);
-/// How long it may take when it has run out of time again and again: one that is slow for a good reason comes to its end.
+/// The time limit after repeated timeouts: a call that is slow for a good reason can then finish.
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// One kind of call. Each that runs out of time gives the next twice as much; one that ends in time sets that back.

@@ -23,8 +23,8 @@ const SNAPSHOT: &str = "begin transaction isolation level repeatable read, read 
 /// The role's own default could be serializable.
 const CHANGE: &str = "begin transaction isolation level read committed";
 
-/// Which function belongs to which flow, by three signs: a live worker, the function's newest worker, the last worker of a queue. Not the function of
-/// tests.
+/// Builds the query for the functions of each flow, by three signs: a live worker, the function's
+/// newest worker, the last worker of a queue. The function of tests is excluded.
 fn members() -> String {
     format!(
         "select * from ( \

@@ -1,4 +1,4 @@
-//! How much is in the queues.
+//! The numbers of messages in the queues.
 
 use std::collections::HashMap;
 

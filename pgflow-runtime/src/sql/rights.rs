@@ -1,4 +1,4 @@
-//! What a worker's role must be allowed.
+//! The rights that a worker's role needs.
 
 use sqlx::PgExecutor;
 

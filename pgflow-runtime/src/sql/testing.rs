@@ -1,4 +1,5 @@
-//! What runs one run alone, without a worker that serves the queue: for tests of flows.
+//! The calls that execute one run alone, without a worker that serves the queue: for tests of
+//! flows.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -18,7 +19,7 @@ pub(crate) struct WaitingTask {
     pub(crate) queue_name: String,
     pub(crate) message_id: i64,
     pub(crate) enqueued_at: DateTime<Utc>,
-    /// When a worker would see it.
+    /// The time at which a worker would see it.
     pub(crate) visible_at: DateTime<Utc>,
     /// Whether that is now.
     pub(crate) is_due: bool,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::CallError;
 
-/// What a worker serves, as its row says.
+/// The description of a worker in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Registration<'a> {
     pub(crate) worker_id: Uuid,
@@ -21,7 +21,7 @@ pub(crate) struct Registration<'a> {
     pub(crate) flow_input_steps: &'a [&'a str],
 }
 
-/// When and why a worker function was taken out of service.
+/// The time at which a worker function was taken out of service, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disabled {
     pub(crate) since: Option<DateTime<Utc>>,

@@ -1,4 +1,4 @@
-//! Why a worker did not start.
+//! The reasons why a worker did not start.
 
 use std::{fmt, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     worker::OptionProblem,
 };
 
-/// Why a worker did not start. Nothing was left behind in the database.
+/// The reason why a worker did not start. Nothing was left behind in the database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartupError {
@@ -78,7 +78,7 @@ pub enum StartupError {
         flow: String,
         /// One line per difference.
         differences: Vec<String>,
-        /// How long the start waited for the workers.
+        /// The time for which the start waited for the workers.
         waited: Duration,
         /// The workers that still lived.
         workers: Vec<LiveWorker>,
@@ -120,7 +120,7 @@ impl From<sqlx::Error> for StartupError {
     }
 }
 
-/// What a worker's role may not do, and would have to.
+/// The rights that a worker's role lacks and needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingRights {
@@ -144,7 +144,7 @@ impl fmt::Display for MissingRights {
 
 impl std::error::Error for MissingRights {}
 
-/// How a definition in the database differs from the one in the code.
+/// The differences between the definition in the database and the one in the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {
@@ -168,7 +168,7 @@ pub struct FunctionDisabled {
     pub function_name: String,
     /// Since when.
     pub since: Option<DateTime<Utc>>,
-    /// Why, as it was stored.
+    /// The stored reason.
     pub reason: Option<String>,
     /// Whether it is out of service for a deployment only: the end of that restores what it was before.
     pub is_fenced: bool,

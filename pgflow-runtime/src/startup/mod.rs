@@ -46,7 +46,7 @@ pub(crate) struct Registered {
     pub(crate) worker_id: Uuid,
     pub(crate) queue_name: String,
     pub(crate) compile_status: CompileStatus,
-    /// When that was asked for, by [`clock`]: it was the first heartbeat.
+    /// The time of the request by [`clock`]: it was the first heartbeat.
     pub(crate) at: u64,
 }
 

@@ -16,7 +16,7 @@ use crate::sql::{
     testing::{WaitingTask, start_tasks, waiting_tasks},
 };
 
-/// How long a database that is away, or a row that somebody holds, is waited for.
+/// The longest wait for an unreachable database, or for a row that another session holds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Delays are whole seconds: what would be due within one of the next task is due with it.
 const TOGETHER: TimeDelta = TimeDelta::seconds(1);

@@ -32,7 +32,7 @@ use crate::{
 };
 
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long to wait when there is nothing to do before looking again.
+/// The pause between polls when there is nothing to do.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The attempts at each task, by the step's index and the task's.

@@ -1,4 +1,4 @@
-//! Why a run could not be run to its end.
+//! The reasons why a run could not be executed to its end.
 
 use std::fmt;
 
@@ -10,11 +10,12 @@ use crate::{
     startup::{LiveWorker, StartupError},
 };
 
-/// How a test gets away from whatever else goes on.
+/// The way for a test to avoid all other users of its database.
 const OWN_DATABASE: &str = "give the test a database of its own: name another one in DATABASE_URL, or run it without that variable, where \
      `DevDatabase` starts a private one";
 
-/// Why [`run_to_end`](super::run_to_end) could not run a run to its end. A run that failed has ended: that is no error of this kind.
+/// The reason why [`run_to_end`](super::run_to_end) could not execute a run to its end. A run that
+/// failed has ended: that is no error of this kind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunToEndError {
@@ -46,7 +47,7 @@ pub enum RunToEndError {
     Interrupted {
         /// The run.
         run_id: Uuid,
-        /// What was said, or is known.
+        /// The reason of the refusal.
         reason: String,
     },
     /// Somebody else attempted tasks of the run, so the report would tell half of the story. Stop the flow's workers, or give the test a database
@@ -63,9 +64,9 @@ pub enum RunToEndError {
         step: String,
         /// The task.
         task_index: i32,
-        /// How often the task was attempted.
+        /// The number of attempts of the task.
         attempts: i32,
-        /// How often by this call.
+        /// The number of attempts by this call.
         own: usize,
     },
     /// The run has not ended, and there is nothing to do for a while: its rows or messages are held, were taken by somebody else, or were
@@ -76,7 +77,7 @@ pub enum RunToEndError {
     Stuck {
         /// The run.
         run_id: Uuid,
-        /// What the database says about the step that is next.
+        /// The database's explanation of the next step.
         explanation: String,
     },
     /// The run was deleted while it ran: somebody pruned, or deleted or replaced the flow.
@@ -90,15 +91,15 @@ pub enum RunToEndError {
     Database {
         /// The run.
         run_id: Uuid,
-        /// What failed.
+        /// The error of the call.
         source: CallError,
     },
-    /// What the database says about the ended run can't be read.
+    /// The stored result of the ended run can't be read.
     #[error("run {run_id} has ended, and can't be read")]
     Unreadable {
         /// The run.
         run_id: Uuid,
-        /// What does not fit.
+        /// The fault of the result.
         source: ClientError,
     },
 }

@@ -69,7 +69,8 @@ pub struct RunToEnd<'a, F: Flow> {
 }
 
 impl<F: Flow> RunToEnd<'_, F> {
-    /// How many handlers run side by side: 1 to 10,000; 10 by default, as in a worker. With 1, tasks run in the order in which they became ready.
+    /// Sets the number of concurrent handlers: 1 to 10,000; 10 by default, as in a worker. With 1,
+    /// tasks run in the order in which they became ready.
     pub fn concurrency(mut self, tasks: usize) -> Self {
         self.concurrency = Some(tasks);
         self

@@ -16,7 +16,8 @@ use crate::{
     sql::{claim::ClaimedTask, complete::AttemptKey, fail::Failure},
 };
 
-/// How long after its timeout an attempt counts as stalled: then the database hands the task to somebody else.
+/// The time after its timeout at which an attempt counts as stalled: then the database returns the
+/// task to its queue.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 
 /// An attempt that has ended, to be recorded.
@@ -25,7 +26,7 @@ pub(crate) struct Finished {
     pub(crate) key: AttemptKey,
     /// Until when the attempt can be the current one.
     pub(crate) current_until: Instant,
-    /// How many attempts there were to be when it was claimed.
+    /// The number of its task's attempts at the time of the claim.
     pub(crate) max_attempts: i32,
     /// The attempt's, for what is logged of its result.
     pub(crate) span: Span,
@@ -175,7 +176,7 @@ fn abandoned(after: Option<Duration>) -> Failure {
     }
 }
 
-/// What follows from it is decided by the database, and logged when it is.
+/// Converts an error; the database decides about its consequence, which is logged then.
 fn failure(error: StepError) -> Failure {
     let retry = error.retry();
     let mut message = contain(|| error.message()).unwrap_or_else(|panic| {

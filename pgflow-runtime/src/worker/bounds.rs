@@ -1,4 +1,5 @@
-//! What a constructor asks of its worker, so that the wrong one is one sentence.
+//! Trait bounds of the worker constructors: choosing the wrong one yields a single readable
+//! compiler error.
 //!
 //! The bounds stand on the `impl` blocks of the constructors: a call that fails one is not looked at any further. On the functions, rustc would go on
 //! to count the arguments, of a call that another function is meant for. A bound is asked of what the one before it leads to: a flow that fails

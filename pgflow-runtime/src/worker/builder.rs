@@ -120,21 +120,25 @@ macro_rules! option_functions {
             self
         }
 
-        /// How long handlers may go on after their worker was asked to stop: at most 1 h; 30 s by default.
+        /// Sets the time for which handlers may continue after their worker was asked to stop: at
+        /// most 1 h; 30 s by default.
         pub fn shutdown_timeout(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($settings).+.shutdown_timeout = Some(timeout);
             self
         }
 
-        /// How long starting waits for workers of another definition of the flow to stop, so that a local database can replace it: at most
-        /// 1 h; 45 s by default, which is enough for workers with the default shutdown timeout. A production database replaces nothing, so nobody waits there.
+        /// Sets the longest wait at startup for workers of another definition of the flow, so that
+        /// a local database can replace it: at most 1 h; 45 s by default, which is enough for
+        /// workers with the default shutdown timeout. A production database replaces nothing, so no
+        /// worker waits there.
         pub fn drain_timeout(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($settings).+.drain_timeout = Some(timeout);
             self
         }
 
-        /// Who starts the worker's process again when it has ended: a supervisor ([`Process`](crate::worker::StartMode::Process), the
-        /// default), or the database, which then invokes a URL ([`Http`](crate::worker::StartMode::Http)).
+        /// Sets who restarts the worker's process after its end: a supervisor
+        /// ([`Process`](crate::worker::StartMode::Process), the default), or the database, which
+        /// then invokes a URL ([`Http`](crate::worker::StartMode::Http)).
         pub fn start_mode(mut self, start_mode: $crate::worker::StartMode) -> Self {
             self.$($settings).+.start_mode = Some(start_mode);
             self

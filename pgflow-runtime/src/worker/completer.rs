@@ -26,12 +26,13 @@ use crate::{
 const MOST_ITEMS: usize = 100;
 /// Keeps a batch of large outputs far below what one statement can carry.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
-/// How long the first output of a batch waits for others, when handlers are about to return some.
+/// The time for which the first output of a batch waits for others, when handlers are about to
+/// return some.
 const LINGER: Duration = Duration::from_millis(5);
-/// How many full batches are recorded side by side, also while the commit of one is written. One that is not full waits for the others: large ones cost
-/// less for each output.
+/// The number of full batches that are recorded concurrently, also while the commit of one is
+/// written. A batch that is not full waits for the others: large ones cost less per output.
 const MOST_CALLS: usize = 3;
-/// How many single results may wait for their turn before no more are taken.
+/// The number of single results that may wait for their turn before the worker accepts no more.
 const MOST_ALONE: usize = 100;
 
 pub(crate) struct Completer<C> {

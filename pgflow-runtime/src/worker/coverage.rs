@@ -9,7 +9,7 @@ use tracing::{Instrument, warn};
 
 use crate::{sql::coverage::uncovered_steps, startup::Target};
 
-/// How long the other workers of a deployment may take to start before they are missed.
+/// The time for the other workers of a deployment to start before they are reported missing.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Checks in the background, after a moment in which other processes start; dropping the handle

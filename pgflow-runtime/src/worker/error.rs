@@ -1,4 +1,4 @@
-//! Why a worker stopped.
+//! The reasons why a worker stopped.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::{
     startup::StartupError,
 };
 
-/// Why a worker did not start, or stopped without being told to.
+/// The reason why a worker did not start, or stopped without a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
@@ -41,7 +41,7 @@ pub enum WorkerError {
          stopped, or give it a longer `shutdown_timeout`"
     )]
     ResultsLost {
-        /// How many.
+        /// The number of lost results.
         results: usize,
     },
     /// The process can't listen for SIGTERM and ctrl-c: give `.shutdown_on(..)`.

@@ -33,11 +33,12 @@ use crate::{
     sql::{claim::ClaimedTask, release::Start},
 };
 
-/// How long a free slot waits for others.
+/// The time for which a free slot waits for others.
 const GATHER: Duration = Duration::from_millis(2);
-/// How long a task that was claimed ahead waits for a slot before it is given back: others may have one.
+/// The time for which a task that was claimed ahead waits for a slot before it returns to the
+/// queue: other workers may have one.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
-/// How long handlers that are dropped may take for that.
+/// The time for dropped handlers to end.
 const ABORT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -257,7 +258,7 @@ fn check(ended: Result<(), JoinError>) {
     }
 }
 
-/// How many handlers run right now.
+/// The number of handlers that run at the moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Busy(Arc<AtomicUsize>);
 

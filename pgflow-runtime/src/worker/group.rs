@@ -45,7 +45,7 @@ impl Group {
         Self::new(vec![builder], shutdown_on)
     }
 
-    /// What asks one group to stop does not ask the other.
+    /// Adds the other group; a stop request for one of them does not affect the other.
     pub(crate) fn add(&mut self, other: Self) {
         for mut member in other.members {
             member.shutdown_on = either(member.shutdown_on, other.shutdown_on.clone());
@@ -65,7 +65,7 @@ impl Group {
         self.health.clone()
     }
 
-    /// What the workers serve, in the order in which they are started.
+    /// Returns the flows or steps of the workers, in the order in which they are started.
     pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
         self.members.iter().map(Builder::target)
     }
@@ -212,7 +212,7 @@ struct Serving {
     workers: JoinSet<Result<(), WorkerError>>,
     worker_ids: Vec<Uuid>,
     crew: Crew,
-    /// What each of them serves.
+    /// The flow or step of each of them.
     targets: Vec<Target>,
     stop: Stop,
     coverage: Option<AbortOnDropHandle<()>>,

@@ -5,7 +5,8 @@ use std::{fmt, ops::RangeInclusive, time::Duration};
 use crate::migrate::Release;
 
 const CONCURRENCY: RangeInclusive<usize> = 1..=10_000;
-/// What the worker that is waited for may take: the wait for its heartbeat, its shutdown timeout, and recording its last results.
+/// The time that a draining worker may need: the wait for its heartbeat, its shutdown timeout, and
+/// recording its last results.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(45);
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_hours(1);
@@ -13,7 +14,7 @@ const LONGEST: Duration = Duration::from_hours(1);
 const SHORTEST_ABANDON: Duration = Duration::from_secs(6);
 const LONGEST_FUNCTION_NAME: usize = 128;
 
-/// Who starts a worker's process again when it has ended.
+/// The party that restarts a worker's process after its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StartMode {
@@ -34,7 +35,7 @@ impl StartMode {
     }
 }
 
-/// What a worker was told, as far as it was.
+/// The options that a worker was given.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) concurrency: Option<usize>,
@@ -95,7 +96,7 @@ pub(crate) struct WorkerOptions {
     /// None: attempts go on while the database is away.
     pub(crate) abandon_after: Option<Duration>,
     pub(crate) migrate: bool,
-    /// Whose migrations and protocol the database must have.
+    /// The release whose migrations and protocol the database must have.
     pub(crate) release: Release,
 }
 

@@ -33,7 +33,8 @@ use crate::{
 /// An output and the attempt that returned it.
 pub(crate) type Output<'a> = (&'a AttemptKey, &'a RawValue);
 
-/// How often the database may refuse an output, for a reason that could pass, before the attempt fails instead.
+/// The number of times that the database may refuse an output for a transient reason before the
+/// attempt fails instead.
 const MOST_REFUSALS: u32 = 4;
 
 /// The same where the server did not answer in time: each further call gets twice as much.
@@ -408,7 +409,7 @@ fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
     }
 }
 
-/// What a handler failed with, where that could not be recorded: nothing else tells.
+/// Returns the error of a handler that could not be recorded: nothing else reports it.
 fn failure_of(finished: &Finished) -> Option<Cow<'_, str>> {
     let failure = finished.result.as_ref().err()?;
     Some(printable(&failure.message))

@@ -33,16 +33,18 @@ use crate::sql::{
     worker::{mark_worker_draining, mark_worker_stopped},
 };
 
-/// What a shutdown may take on top of its timeout: results of handlers that ended at the last moment still reach the database.
+/// The time that a shutdown may take in addition to its timeout: results of handlers that ended at
+/// the last moment still reach the database.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// How long it may take to say that a worker drains or has stopped.
+/// The longest time to report that a worker drains or has stopped.
 const MARK: Duration = Duration::from_secs(30);
 
-/// How many results may wait while the database records others: as many as the next call takes.
+/// The number of results that may wait while the database records others: as many as the next call
+/// takes.
 const MOST_RESULTS: usize = 100;
 
-/// What the parts of one worker share.
+/// The state that the parts of one worker share.
 pub(crate) struct Shared {
     pub(crate) pool: PgPool,
     pub(crate) worker_id: Uuid,

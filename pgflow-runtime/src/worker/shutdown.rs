@@ -1,4 +1,4 @@
-//! How the parts of a worker are told to stop.
+//! Stop requests for the parts of a worker.
 
 use std::{
     future::Future,
@@ -23,7 +23,7 @@ struct State {
     requested: CancellationToken,
     since: OnceLock<Instant>,
     fault: Mutex<Option<WorkerError>>,
-    /// Why the database asked for an end.
+    /// The reason of the database's stop request.
     deprecated: OnceLock<String>,
     /// A request to it is one to this, too.
     parent: Option<Stop>,
@@ -79,7 +79,7 @@ impl Stop {
         self.state.requested.child_token()
     }
 
-    /// When handlers must have ended; counted from now while nobody asked for an end.
+    /// Returns the deadline of the handlers; counted from now until a stop is requested.
     pub(crate) fn deadline(&self, timeout: Duration) -> Instant {
         self.since().unwrap_or_else(Instant::now) + timeout
     }
@@ -112,7 +112,7 @@ impl Stop {
         self.state.requested.run_until_cancelled(future).await
     }
 
-    /// What the worker returns.
+    /// Returns the result of the worker.
     pub(crate) fn result(&self) -> Result<(), WorkerError> {
         self.fault().take().map_or(Ok(()), Err)
     }

@@ -25,9 +25,9 @@ use crate::{
     startup::{FunctionDisabled, StartupError, Target},
 };
 
-/// How often a worker whose function is out of service looks whether it still is.
+/// The interval at which a worker whose function is out of service checks it again.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long such a look may take.
+/// The longest time for such a check.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The workers of a process that serve right now.
@@ -81,7 +81,7 @@ pub(super) struct Member {
     _request: Option<AbortOnDropHandle<()>>,
 }
 
-/// What follows the end of a registration.
+/// The action after the end of a registration.
 enum Next {
     End(Result<(), WorkerError>),
     /// The worker's result should it not come back.

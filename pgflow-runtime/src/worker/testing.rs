@@ -20,7 +20,7 @@ use crate::{
     sql::claim::ClaimedTask,
 };
 
-/// What the handler of the only step does.
+/// The action of the handler of the only step.
 pub(crate) type Act = fn(attempt: i32) -> BoxFuture<'static, Result<Box<RawValue>, StepError>>;
 
 /// A single step without options.

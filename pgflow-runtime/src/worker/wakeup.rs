@@ -40,11 +40,11 @@ struct Hint {
 #[derive(Debug, Default)]
 struct Idle {
     asleep_since: Option<Instant>,
-    /// When somebody else looked for it and found nothing.
+    /// The time at which another task polled for it and found nothing.
     looked_at: Option<Instant>,
 }
 
-/// Whom the tasks concern that a worker's results make ready.
+/// The workers that a worker's results concern, because they make tasks ready.
 #[derive(Debug, Clone, Default)]
 enum Reach {
     #[default]
@@ -125,7 +125,7 @@ impl Wakeup {
         lock(&self.hint.idle).looked_at = Some(at);
     }
 
-    /// When it was last known that there is nothing to do; none while the claimer is awake.
+    /// Returns the time since which there is nothing to do; none while the claimer is awake.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let idle = lock(&self.hint.idle);
         idle.asleep_since
@@ -144,9 +144,9 @@ impl Wakeup {
 pub(crate) struct Sleeper<'a> {
     wakeup: &'a Wakeup,
     poll_interval: Duration,
-    /// When the claimer last answered hints.
+    /// The time at which the claimer last answered hints.
     answered_at: Instant,
-    /// When it last answered one of the database.
+    /// The time at which it last answered a hint of the database.
     announced_at: Option<Instant>,
 }
 

@@ -136,7 +136,7 @@ impl fmt::Debug for Workers {
     }
 }
 
-/// What can be [added](Workers::add) to [`Workers`].
+/// A worker, or several, that can be [added](Workers::add) to [`Workers`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be added to `Workers`",
     label = "expected a `FlowWorker`, a `StepWorker`, or `StepWorker::<..>::all()`"

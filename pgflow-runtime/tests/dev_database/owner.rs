@@ -13,8 +13,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::place::scratch;
 
-/// How the process proceeds when its database is ready; every way but `Hold` ends the process.
-/// All but `Report` and `Migrate` leave another child of the process running.
+/// The behaviour of the process once its database is ready; all except `Hold` end the process. All
+/// except `Report` and `Migrate` leave another child of the process running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Hold,
@@ -164,7 +164,7 @@ impl Owner {
             .unwrap_or_else(|| panic!("the owner ended without saying any of {prefixes:?}"))
     }
 
-    /// What ctrl-c in a terminal does.
+    /// Does the same as ctrl-c in a terminal.
     pub(crate) fn interrupt_group(&self) {
         assert!(sh("kill -s INT -- \"-$1\"", &self.process.id().to_string()));
     }

@@ -1,4 +1,4 @@
-//! Where the tests put their servers.
+//! The directories of the tests' servers.
 
 use std::env;
 use std::fs;

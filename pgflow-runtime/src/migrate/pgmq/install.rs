@@ -9,7 +9,7 @@ use crate::migrate::{
     privilege, session,
 };
 
-/// How long the installation of the SQL may take; another program may be installing it too.
+/// The longest time for the installation of the SQL; another program may be installing it too.
 const INSTALL_WAIT: Duration = Duration::from_mins(1);
 
 /// Installs the extension where the server offers it and the role may, else the SQL that the `pgmq` crate contains.

@@ -13,7 +13,7 @@ use super::error::MigrateError;
 pub(super) use probe::{REQUIRED, probe};
 pub(super) use rights::{missing_grants, warnings};
 
-/// What is there of PGMQ.
+/// The parts of PGMQ that the database has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -32,7 +32,7 @@ pub enum PgmqState {
     },
     /// A schema `pgmq` that lacks something that pgflow calls.
     Incomplete {
-        /// What is missing.
+        /// The missing parts.
         missing: Vec<String>,
     },
 }

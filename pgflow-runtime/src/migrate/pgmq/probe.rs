@@ -24,7 +24,8 @@ pub(crate) const REQUIRED: &[Required] = &[
     required("validate_queue_name", &["text"]),
 ];
 
-/// What pgflow's SQL calls where it is there: versions of PGMQ without it create queues without a lock.
+/// The functions that pgflow's SQL calls if they exist: versions of PGMQ without them create queues
+/// without a lock.
 #[cfg(test)]
 const OPTIONAL: &[&str] = &["acquire_queue_lock"];
 

@@ -34,7 +34,7 @@ enum Call {
 /// A database that remembers what it was asked, and answers as the test says.
 struct Fake {
     calls: Mutex<Vec<(Duration, Call)>>,
-    /// What the failures said.
+    /// The messages of the failures.
     messages: Mutex<Vec<String>>,
     answer: Box<Script>,
     takes: Duration,

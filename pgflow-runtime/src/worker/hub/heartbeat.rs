@@ -20,7 +20,7 @@ use crate::{
     worker::{WorkerError, clock},
 };
 
-/// How long to look for lost attempts: the next heartbeat must not wait for that.
+/// The longest time to look for lost attempts: the next heartbeat must not wait for it.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// Sends heartbeats, and hears notifications between them, until it is dropped.

@@ -17,11 +17,11 @@ use crate::{
     sql::CallError,
 };
 
-/// Where the database says which queue got work.
+/// The channel on which the database names the queues with new tasks.
 const CHANNEL: &str = "pgflow_work";
 
-/// How long the connection may be silent before another one is asked as well: the rest of the 6 s
-/// after which a worker seems dead.
+/// The time without an answer after which another connection is tried as well: the rest of the 6 s
+/// after which a worker appears dead.
 const PATIENCE: Duration = Duration::from_millis(700);
 
 /// The connection, made anew whenever it is lost or has turned bad.
@@ -31,7 +31,7 @@ pub(super) struct Line<'a> {
     wanted: watch::Receiver<bool>,
     open: Option<Open>,
     outage: Outage,
-    /// When to try again while there is none.
+    /// The time of the next try while there is no connection.
     retry_at: Instant,
 }
 

@@ -11,11 +11,11 @@ use uuid::Uuid;
 use super::{Core, Member, line::Line};
 use crate::sql::idle::{MOST_WORKERS, workers_with_work};
 
-/// How long one look may take.
+/// The longest time for one poll.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// With fewer idle workers each claims by itself: that finds work and takes it in one call.
 const FEWEST: usize = 3;
-/// How soon another round looks for those who fell asleep meanwhile.
+/// The delay after which another round polls for workers that became idle meanwhile.
 const LONGEST_ROUND: Duration = Duration::from_secs(1);
 
 /// Looks for those whose time has come; returns when the next round is due.

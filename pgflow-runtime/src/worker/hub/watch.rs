@@ -14,7 +14,7 @@ use crate::worker::clock::{self, Moment};
 
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a handler may hold its thread.
+/// The longest time for which a handler may hold its thread.
 const LONGEST: Duration = Duration::from_secs(1);
 /// A look that is so late comes after the whole process stood still: handlers can't be blamed.
 const GAP: Duration = Duration::from_millis(500);
@@ -104,7 +104,7 @@ impl Pulses {
         self.0 = taken;
     }
 
-    /// What is asked already counts from now.
+    /// Counts all open requests from now on.
     fn restart(&self, now: u64) {
         for asked in self.0.values() {
             if let Some(asked_at) = asked.get() {
