@@ -125,7 +125,7 @@ impl Package {
         })
     }
 
-    /// Where cargo unpacked the crate, if it did.
+    /// Returns the directory in which cargo unpacked the crate, if it did.
     fn unpacked(&self) -> Option<PathBuf> {
         let sources = home::cargo_home().ok()?.join("registry/src");
         let folder = format!("{}-{}", self.name, self.version);

@@ -36,7 +36,7 @@ impl Mirror {
     }
 }
 
-/// What an error of the site means for further attempts.
+/// Decides about further attempts after an error of the site.
 fn what_follows(error: Refusal) -> StepError {
     match error {
         Refusal::RateLimited { retry_after } => StepError::postpone(retry_after, error),
@@ -44,7 +44,7 @@ fn what_follows(error: Refusal) -> StepError {
     }
 }
 
-/// Why the site returned no page.
+/// The reason why the site returned no page.
 #[derive(Debug)]
 enum Refusal {
     /// Status 429, with the header `Retry-After`.
@@ -74,7 +74,7 @@ struct Site {
 
 #[derive(Default)]
 struct Log {
-    /// When the requests of the last second were answered.
+    /// The times at which the requests of the last second were answered.
     answered: Vec<Instant>,
     refused: usize,
 }

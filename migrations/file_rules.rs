@@ -1,4 +1,4 @@
-//! What the names and texts of the SQL files must look like; `build.rs` refuses the others.
+//! The rules for the names and texts of the SQL files; `build.rs` refuses files that break them.
 
 /// Splits `0002_queue_identity.sql` into 2 and `queue_identity`.
 pub(crate) fn parse_migration(file_name: &str) -> Result<(i32, &str), String> {

@@ -25,7 +25,8 @@ pub struct Function {
     pub sql: &'static str,
 }
 
-/// What workers and SQL functions agree on; raised when an older worker could not work with newer functions.
+/// The version of the contract between workers and SQL functions; raised when an older worker could
+/// not use newer functions.
 pub const PROTOCOL_VERSION: i32 = 2;
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));

@@ -1,4 +1,4 @@
-//! Whether the work that was measured is right: a fast engine that loses tasks is none.
+//! The check that the measured runs are correct: a fast engine must not lose tasks.
 
 use pgflow::sqlx::{self, AssertSqlSafe, PgPool, types::Uuid};
 

@@ -134,7 +134,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Whether an earlier program wrote this very history into the database.
+    /// Returns whether an earlier program wrote this very history into the database.
     async fn is_there(&self, pool: &PgPool) -> Result<bool> {
         let (first, last, next): (bool, bool, bool) = sqlx::query_as(
             "select exists (select from pgflow.runs where run_id = md5($1 || 1)::uuid),

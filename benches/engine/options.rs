@@ -62,7 +62,8 @@ pub(crate) struct Worker {
 /// Settings of all sessions.
 #[derive(Debug, Clone, Copy, Args, Serialize)]
 pub(crate) struct Session {
-    /// Whether commits wait for the disk; for all sessions of the benchmark [default: as the server has it, `on` for the private one]
+    /// The wait of commits for the disk; for all sessions of the benchmark [default: as the
+    /// server has it, `on` for the private one]
     #[arg(long, value_enum, value_name = "WHETHER")]
     pub(crate) synchronous_commit: Option<Switch>,
 }
@@ -98,7 +99,7 @@ pub(crate) struct Options {
     #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) settings: Vec<(String, String)>,
 
-    /// Whether the private server counts statements, by `pg_stat_statements`
+    /// Counts statements on the private server, by `pg_stat_statements`
     #[arg(long, value_enum, default_value_t = Switch::On, value_name = "WHETHER")]
     pub(crate) statements: Switch,
 

@@ -81,7 +81,7 @@ impl Crew {
     }
 }
 
-/// Whether the queues of a flow are empty: cheaper to ask than the runs, and as true.
+/// The check that the queues of a flow are empty: cheaper than a query of the runs, and equivalent.
 #[derive(Debug)]
 pub(crate) struct Queues(String);
 

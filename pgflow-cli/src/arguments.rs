@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// Which database.
+/// The choice of the database.
 #[derive(Debug, Args)]
 pub(crate) struct Connection {
     /// The database, as postgres://user:password@host:port/database.
@@ -37,7 +37,7 @@ pub(crate) struct Connection {
     pub(crate) database_url: Option<String>,
 }
 
-/// How results are written.
+/// The format of the results.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Write results, and errors, as JSON.

@@ -30,7 +30,7 @@ pub(crate) fn is_yes(question: &str) -> io::Result<bool> {
     Ok(["y", "yes"].contains(&answer.to_lowercase().as_str()))
 }
 
-/// What a refused confirmation comes to.
+/// Returns the failure of a refused confirmation.
 pub(crate) fn declined() -> Failure {
     Failure::usage("not confirmed; nothing was removed")
 }

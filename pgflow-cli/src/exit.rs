@@ -1,4 +1,4 @@
-//! What the command tells its caller.
+//! The exit codes of the command.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,8 @@ pub(crate) enum Exit {
     RunFailed = 5,
     NotCovered = 6,
     NotInTime = 7,
-    /// What a shell makes of ctrl-c. Watching a run, 0 would say that it has completed.
+    /// The code that a shell uses for ctrl-c. While watching a run, 0 would mean that it has
+    /// completed.
     Interrupted = 130,
 }
 

@@ -8,10 +8,10 @@ use sqlx::PgExecutor;
 
 use crate::{exit::Exit, failure::Failure};
 
-/// How many names an error lists.
+/// The largest number of names that an error lists.
 const LISTED: usize = 20;
 
-/// Where nothing was found of a flow: fails when that is because no flow has this slug.
+/// Fails if no flow has this slug, after a query for the flow returned nothing.
 pub(crate) async fn assert_flow(executor: impl PgExecutor<'_>, slug: &str) -> Result<(), Failure> {
     let known = inspect::flow_slugs(executor).await?;
     if known.iter().any(|other| other == slug) {

@@ -10,7 +10,8 @@ use crate::{Condition, FlowDefinition, SkipMode, StepDefinition, StepKind};
 /// Patterns of conditions are cut at this many characters.
 const MAX_PATTERN: usize = 80;
 
-/// What the diagram shows of a step. Both a definition in code and one that is read from the database can fill it.
+/// The parts of a step that the diagram shows. Both a definition in code and one that is read from
+/// the database can fill it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step<'a> {
     /// The step's slug.
@@ -19,11 +20,11 @@ pub struct Step<'a> {
     pub kind: StepKind,
     /// The slugs of the steps that it waits for, in any order.
     pub depends_on: Vec<&'a str>,
-    /// When it runs at all.
+    /// The condition under which it runs.
     pub condition: Condition<'a>,
-    /// What happens when the condition is not met.
+    /// The effect of an unmet condition.
     pub when_unmet: SkipMode,
-    /// What happens when the attempts of a task are exhausted.
+    /// The effect when a task has used up its attempts.
     pub when_exhausted: SkipMode,
 }
 

@@ -67,7 +67,7 @@ impl OptionName {
         }
     }
 
-    /// What the value counts.
+    /// Returns the unit of the value.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::MaxAttempts => "attempts",

@@ -263,7 +263,7 @@ pub struct Route {
     pub step_slug: Option<String>,
     /// The queue.
     pub queue_name: String,
-    /// Whether it has a live worker.
+    /// `true` if it has a live worker.
     pub is_covered: bool,
     /// The number of workers that serve it: those whose heartbeat is newer than 6 seconds, and that
     /// were not asked to stop.

@@ -105,7 +105,7 @@ pub struct FlowSummary {
     pub queues: i64,
     /// The number of its queues with a live worker.
     pub covered_queues: i64,
-    /// Whether each of them has.
+    /// `true` if each of them has a live worker.
     pub is_covered: bool,
     /// The number of workers that serve them: those whose heartbeat is newer than 6 seconds, and
     /// that were not asked to stop.

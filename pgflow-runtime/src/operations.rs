@@ -46,7 +46,7 @@ pub struct WorkerFunction {
     pub function_name: String,
     /// `process`: somebody supervises its processes; `http`: it is invoked when it has no live worker.
     pub start_mode: String,
-    /// Whether its workers may start.
+    /// `true` if its workers may start.
     pub enabled: bool,
     /// Since when not.
     pub disabled_at: Option<DateTime<Utc>>,
@@ -68,7 +68,7 @@ pub struct WorkerFunction {
 }
 
 impl WorkerFunction {
-    /// Whether it is out of service for a deployment.
+    /// Returns whether it is out of service for a deployment.
     pub fn is_fenced(&self) -> bool {
         self.fenced_at.is_some()
     }
@@ -99,7 +99,7 @@ pub struct WorkerStatus {
     pub step_slug: Option<String>,
     /// The queue that it reads.
     pub queue_name: String,
-    /// Whether it runs.
+    /// The state of the worker.
     pub state: WorkerState,
     /// The number of tasks that it has started and not ended.
     pub started_tasks: i64,
@@ -115,7 +115,7 @@ pub struct WorkerStatus {
     pub stopped_at: Option<DateTime<Utc>>,
 }
 
-/// Whether a worker runs.
+/// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, sqlx::Type)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
@@ -142,7 +142,7 @@ impl WorkerState {
         }
     }
 
-    /// Whether it was heard of within 6 seconds, and has not stopped.
+    /// Returns whether it was heard of within 6 seconds, and has not stopped.
     pub const fn is_live(self) -> bool {
         matches!(self, Self::Running | Self::Draining)
     }
@@ -159,7 +159,7 @@ pub struct FunctionChange {
 }
 
 impl FunctionChange {
-    /// Whether the call ended a fence.
+    /// Returns whether the call ended a fence.
     pub fn fence_ended(&self) -> bool {
         self.before.is_fenced() && !self.after.is_fenced()
     }
@@ -186,7 +186,7 @@ pub struct DrainStatus {
 }
 
 impl DrainStatus {
-    /// Whether none of the functions' workers lives, and none of their tasks is started.
+    /// Returns whether none of the functions' workers lives, and none of their tasks is started.
     pub fn is_drained(&self) -> bool {
         self.waiting_for.is_empty()
     }
@@ -215,7 +215,8 @@ pub struct RestartStatus {
 }
 
 impl RestartStatus {
-    /// Whether each function has a worker that takes tasks, and each step of their flows is served.
+    /// Returns whether each function has a worker that takes tasks, and each step of their flows is
+    /// served.
     pub fn is_up(&self) -> bool {
         self.without_worker.is_empty() && self.uncovered.is_empty()
     }
@@ -362,7 +363,7 @@ pub struct UnsupportedMessage {
     pub visible_at: DateTime<Utc>,
     /// The number of times that it was read.
     pub read_count: i32,
-    /// Whether a task has it, which would never run without it.
+    /// `true` if a task has it, which would never run without it.
     pub has_task: bool,
     /// The reason why no worker can take it.
     pub reason: String,
@@ -381,7 +382,7 @@ pub struct ArchivedMessage {
     pub message_id: i64,
     /// The reason why no worker can take it.
     pub reason: String,
-    /// Whether it was archived.
+    /// `true` if it was archived.
     pub archived: bool,
 }
 

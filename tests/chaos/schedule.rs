@@ -62,7 +62,7 @@ impl Schedule {
         schedule
     }
 
-    /// Whether everything has happened as often as everything else.
+    /// Returns whether everything has happened as often as everything else.
     pub(crate) fn is_at_an_end_of_a_deck(&self) -> bool {
         self.deck.is_empty()
     }

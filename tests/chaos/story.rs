@@ -18,7 +18,8 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// How long things go wrong, at least.
     pub(crate) duration: Duration,
-    /// Whether the test makes lost tasks older than they are, so that it need not wait for the product's deadlines.
+    /// `true` if the test makes lost tasks older than they are, so that it need not wait for the
+    /// product's deadlines.
     pub(crate) hurries: bool,
 }
 

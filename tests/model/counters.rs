@@ -69,7 +69,7 @@ impl Model {
         })
     }
 
-    /// Whether nothing is left to do.
+    /// Returns whether nothing is left to do.
     pub(crate) fn has_ended(&self) -> bool {
         self.runs.iter().all(|run| run.status != RunStatus::Started)
     }

@@ -45,7 +45,7 @@ pub(crate) struct Flow {
     pub(crate) max_attempts: i32,
     pub(crate) base_delay: i32,
     pub(crate) timeout: i32,
-    /// Whether each step has a queue of its own.
+    /// `true` if each step has a queue of its own.
     pub(crate) own_queues: bool,
 }
 
@@ -95,7 +95,7 @@ impl Flow {
             .collect()
     }
 
-    /// Whether a step has to return an array.
+    /// Returns whether a step has to return an array.
     pub(crate) fn must_return_array(&self, step: usize) -> bool {
         !self.steps[step].is_map && !self.maps_over(step).is_empty()
     }

@@ -85,7 +85,7 @@ impl Model {
         }
     }
 
-    /// Whether a task, its step and its run are running.
+    /// Returns whether a task, its step and its run are running.
     fn is_running(&self, key: TaskKey) -> bool {
         let run = &self.runs[key.run];
         let step = &run.steps[key.step];
@@ -94,7 +94,7 @@ impl Model {
             && step.tasks[key.index].status == TaskStatus::Started
     }
 
-    /// Whether a report speaks for the attempt that is running.
+    /// Returns whether a report speaks for the attempt that is running.
     fn is_current(&self, key: TaskKey, attempt: Option<i32>) -> bool {
         let current = self.task(key).map(|task| task.attempts);
         self.is_running(key) && (attempt.is_none() || attempt == current)
@@ -125,7 +125,7 @@ impl Model {
         Answer::Run(self.runs[run].status.name().to_owned())
     }
 
-    /// Whether a worker has a task that runs.
+    /// Returns whether a worker has a task that runs.
     fn is_busy(&self, worker: usize) -> bool {
         self.tasks()
             .any(|(_, task)| task.status == TaskStatus::Started && task.worker == Some(worker))

@@ -140,7 +140,7 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// Whether this is all there is: no row has gone.
+    /// Checks whether this is all there is: no row has gone.
     fn assert_complete(&self, row: &PgRow) -> Result<(), String> {
         let count = |place| row.try_get(place).unwrap_or(-1);
         let counts: [i64; 4] = [count(2), count(3), count(4), count(5)];

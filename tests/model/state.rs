@@ -115,7 +115,8 @@ pub(crate) struct Task {
     pub(crate) postponed: i32,
     /// The first of these postponements was longer ago than a task may be postponed.
     pub(crate) is_postponed_too_long: bool,
-    /// Whether its attempts ended with its workers, so that one more follows, beside which nothing runs.
+    /// `true` if its attempts ended with its workers, so that one more follows, beside which
+    /// nothing runs.
     pub(crate) runs_alone: bool,
     pub(crate) requeues: i32,
     pub(crate) is_permanently_stalled: bool,
@@ -146,7 +147,7 @@ pub(crate) struct StepState {
 }
 
 impl StepState {
-    /// Whether dependents need not wait for it any longer.
+    /// Returns whether dependents need not wait for it any longer.
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.status, StepStatus::Completed | StepStatus::Skipped)
     }

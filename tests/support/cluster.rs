@@ -135,7 +135,8 @@ pub(crate) fn memory() -> Option<&'static str> {
     has_room(MEMORY).then_some(MEMORY)
 }
 
-/// Whether there is a file system with room enough for the largest tests. Containers often have a tiny one.
+/// Returns whether there is a file system with room enough for the largest tests. Containers often
+/// have a tiny one.
 fn has_room(path: &str) -> bool {
     const ENOUGH_KIB: u64 = 4 * 1024 * 1024;
     let Ok(output) = Command::new("df").args(["-Pk", path]).output() else {

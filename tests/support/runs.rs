@@ -338,7 +338,8 @@ pub(crate) async fn hidden_by<T>(
     at_least..=at_most
 }
 
-/// Whether a message was hidden for a backoff of so many seconds: up to a quarter more at random.
+/// Returns whether a message was hidden for a backoff of so many seconds: up to a quarter more at
+/// random.
 pub(crate) fn is_backoff(hidden: &RangeInclusive<i64>, seconds: i64) -> bool {
     // Fractions of a second are between the two ends, and those are the wrong way round then.
     *hidden.end() >= seconds && *hidden.start() <= (5 * seconds + 3) / 4

@@ -119,7 +119,7 @@ async fn until_task_is(pool: &PgPool, run_id: Uuid, step: impl StepId, status: &
     .await;
 }
 
-/// Whether the worker's row says that it has stopped.
+/// Returns whether the worker's row says that it has stopped.
 async fn is_marked_stopped(pool: &PgPool, worker_id: Uuid) -> bool {
     sqlx::query_scalar("select stopped_at is not null from pgflow.workers where worker_id = $1")
         .bind(worker_id)

@@ -26,7 +26,7 @@ impl<T> Exactly<T> {
     }
 }
 
-/// Which leaves are `Option`, when nothing but the leaf itself can be skipped.
+/// The leaves that are `Option`, when only the leaf itself can be skipped.
 mod leaves {
     use super::*;
 

@@ -107,7 +107,7 @@ impl Reader {
         }))
     }
 
-    /// Whether the role may.
+    /// Returns whether the role may.
     pub(super) async fn checkpoint(&mut self, session: &mut PgConnection) -> Result<bool> {
         const INSUFFICIENT_PRIVILEGE: &str = "42501";
         self.own += 1;

@@ -1,4 +1,4 @@
-//! Who serves what.
+//! The workers of each queue.
 
 use crate::support::{Database, WORKER, cells, json};
 

@@ -1,4 +1,4 @@
-//! What is defined.
+//! The defined flows.
 
 use serde_json::json as value;
 

@@ -145,7 +145,7 @@ fn what_becomes_old_enough_meanwhile_is_left() {
     assert_eq!(database.runs(), 1);
 }
 
-/// What ctrl-c and SIGTERM do, in the midst of a batch that waits for a lock.
+/// The effect of ctrl-c and SIGTERM in the middle of a batch that waits for a lock.
 #[cfg(unix)]
 mod interrupted {
     use std::{

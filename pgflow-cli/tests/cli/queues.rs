@@ -1,4 +1,4 @@
-//! How much is in the queues.
+//! The contents of the queues.
 
 use crate::support::{Database, WORKER_ID, cells, json};
 

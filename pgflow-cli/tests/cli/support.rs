@@ -331,7 +331,7 @@ fn run(command: &mut Command, stdin: &str) -> Ran {
     }
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,

@@ -1,4 +1,4 @@
-//! Where conditions may stand, and the bounds of options.
+//! The steps that may have conditions, and the bounds of options.
 
 use super::Report;
 use crate::options::OptionName;

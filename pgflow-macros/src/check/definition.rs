@@ -54,8 +54,8 @@ pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) -> Vec<Cycle> {
     cycles
 }
 
-/// Whether a problem is about slugs, or names of queues that are made of them. All others are about
-/// the graph.
+/// Returns whether a problem is about slugs, or names of queues that are made of them. All others
+/// are about the graph.
 fn is_of_names(kind: &ProblemKind) -> bool {
     matches!(
         kind,

@@ -62,7 +62,8 @@ fn names(flow: &Flow<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether there can be a flow of this `impl` at all. Without a type of its own there is nothing to implement the traits for.
+/// Returns whether there can be a flow of this `impl` at all. Without a type of its own there is
+/// nothing to implement the traits for.
 pub(crate) fn is_possible(source: &FlowImpl, errors: &mut Errors) -> bool {
     let own = source.own_type().map(|segment| &segment.ident);
     if let (Some((of_trait, token)), Some(own)) = (&source.of_trait, own) {

@@ -55,7 +55,7 @@ fn depend_on(step: &Step<'_>, key: &str) -> String {
     }
 }
 
-/// What was meant, and the way to keep the name.
+/// Returns the likely intention, and the way to keep the name.
 fn help(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String {
     let (name, key, ty) = (&step.name, &param.key, show(&param.ty));
     let from = |meant: &str| format!("`#[from({meant})] {key}: {ty}`");

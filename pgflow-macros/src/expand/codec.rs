@@ -68,7 +68,7 @@ pub(super) fn item(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenStrea
     }
 }
 
-/// Whether elements are written or read one by one.
+/// Returns whether elements are written or read one by one.
 fn needs_both(flow: &Flow<'_>, index: usize) -> bool {
     let step = &flow.steps[index];
     let is_list = (step.output.as_ref()).is_ok_and(|output| vec_element(&output.ok).is_some());

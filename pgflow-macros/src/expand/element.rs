@@ -7,7 +7,7 @@ use syn::Type;
 use super::{codec, value};
 use crate::model::{Flow, MapOver, Step, types::vec_element};
 
-/// What is known of the elements.
+/// The known facts about the elements.
 pub(super) enum Element<'m> {
     /// Their type is written down.
     Known(Known<'m>),

@@ -126,7 +126,7 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
     }
 }
 
-/// Whether a step is deprecated, or may name what is.
+/// Returns whether a step is deprecated, or may name what is.
 fn step_deprecated(step: &Step<'_>) -> bool {
     let mentions = |attr: &Attribute| match &attr.meta {
         Meta::List(list) if attr.path().is_ident("allow") || attr.path().is_ident("expect") => {

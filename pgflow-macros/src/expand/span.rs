@@ -1,4 +1,4 @@
-//! Where errors in generated code are shown.
+//! The places at which errors in generated code are shown.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};

@@ -100,7 +100,7 @@ fn module(flow: &Flow<'_>) -> Ident {
     }
 }
 
-/// Where the step stands in the graph.
+/// Describes the place of the step in the graph.
 fn place(flow: &Flow<'_>, step: &Step<'_>) -> String {
     let dependencies: Vec<String> = step
         .edges

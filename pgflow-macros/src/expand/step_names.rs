@@ -12,7 +12,7 @@ use crate::model::{Flow, Step};
 
 /// The constants of one handler.
 pub(super) struct StepNames {
-    /// What the types in the handler are made of: constants among them must keep their meaning.
+    /// The names in the handler's types: constants among them must keep their meaning.
     taken: HashSet<String>,
     named: Vec<(String, Ident)>,
 }

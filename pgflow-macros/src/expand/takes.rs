@@ -67,7 +67,7 @@ pub(super) fn call(
 
 struct Check<'m> {
     name: Ident,
-    /// What holds the value: `Required` or `Skippable`.
+    /// The slot of the value: `Required` or `Skippable`.
     slot: &'static str,
     /// The trait.
     sentence: &'static str,
@@ -76,7 +76,8 @@ struct Check<'m> {
     borrowed: Option<TokenStream>,
     /// The step that the value comes from, if it is not the flow's input.
     source: Option<&'m Step<'m>>,
-    /// Where the value comes from: a type that the bound is placed at, and a place on the same line for the function.
+    /// The source of the value: a type that the bound is placed at, and a place on the same line
+    /// for the function.
     origin: TokenStream,
     beside_origin: Span,
 }

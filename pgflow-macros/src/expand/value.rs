@@ -32,7 +32,7 @@ pub(super) fn of_step(step: &Step<'_>) -> TokenStream {
     }
 }
 
-/// What dependents take; only for a step whose output is readable.
+/// Returns the name of the type that dependents take; only for a step whose output is readable.
 pub(super) fn output_name(step: &Step<'_>) -> Ident {
     name_for("__Out_", step)
 }

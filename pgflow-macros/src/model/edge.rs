@@ -6,12 +6,12 @@ use proc_macro2::{Ident, Span, TokenStream};
 pub(crate) struct Edge {
     /// The function's name where it was written.
     pub(crate) at: Ident,
-    /// What was written in place of that name.
+    /// The text that was written in place of that name.
     pub(crate) written: Option<TokenStream>,
     pub(crate) link: Link,
 }
 
-/// What a name leads to.
+/// The target of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
     Step(usize),
@@ -58,7 +58,7 @@ impl Edge {
     }
 }
 
-/// What a map step maps over; the place is that of the name.
+/// The source of a map step; the place is that of the name.
 #[derive(Clone, Copy)]
 pub(crate) enum MapOver {
     Input(Span),

@@ -25,7 +25,8 @@ pub(crate) struct Flow<'s> {
     pub(crate) step_enum: Ident,
     pub(crate) output: Ident,
     pub(crate) clash: Clash,
-    /// Whether the `impl` has parameters. That is a mistake; of such a flow there is only the enum of steps.
+    /// `true` if the `impl` has parameters. That is a mistake; of such a flow there is only the
+    /// enum of steps.
     pub(crate) is_generic: bool,
     /// The path of the facade crate.
     pub(crate) krate: TokenStream,
@@ -46,7 +47,7 @@ pub(crate) struct Clash {
     pub(crate) output: Option<Ident>,
 }
 
-/// Who does without a step's output.
+/// The steps that run without another step's output.
 #[derive(Clone, Copy)]
 pub(crate) struct Skips {
     /// Its dependents may run without.
@@ -104,7 +105,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Where a mistake of the slug is shown.
+    /// Returns the place at which a mistake of the slug is shown.
     pub(crate) fn slug_span(&self) -> Span {
         let literal = self.args.slug.as_ref().map(LitStr::span);
         literal.unwrap_or_else(|| self.ident.span())
@@ -116,8 +117,8 @@ impl<'s> Flow<'s> {
         steps.filter(|(_, step)| step.same_variant.is_none())
     }
 
-    /// Whether no step depends on this one: its output is a part of the flow's. Edges of a cycle, reported elsewhere, don't count, so that
-    /// code that uses the output goes on compiling.
+    /// Returns whether no step depends on this one: its output is a part of the flow's. Edges of a
+    /// cycle, reported elsewhere, don't count, so that code that uses the output goes on compiling.
     pub(crate) fn is_leaf(&self, index: usize) -> bool {
         let mut steps = self.steps.iter().enumerate();
         !steps.any(|(dependent, step)| {
@@ -126,7 +127,7 @@ impl<'s> Flow<'s> {
         })
     }
 
-    /// Whether a step depends on another one, directly or by way of others.
+    /// Returns whether a step depends on another one, directly or by way of others.
     fn waits_for(&self, step: usize, other: usize) -> bool {
         let mut seen = vec![false; self.steps.len()];
         let mut ahead = vec![step];
@@ -276,7 +277,7 @@ fn skips(steps: &[Step<'_>]) -> Vec<Skips> {
         .collect()
 }
 
-/// Who depends on whom, without steps that name themselves.
+/// Builds the graph of dependencies, without steps that name themselves.
 fn graph(steps: &[Step<'_>], target: impl Fn(&Edge) -> Option<usize>) -> Vec<Vec<usize>> {
     let dependencies = |(index, step): (usize, &Step<'_>)| {
         let targets = step.edges.iter().filter_map(&target);

@@ -1,4 +1,4 @@
-//! What each parameter of a step stands for.
+//! The meaning of each parameter of a step.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident};
@@ -23,11 +23,11 @@ pub(crate) struct Param {
     pub(crate) name: Option<Ident>,
     /// The name as it is looked up.
     pub(crate) key: String,
-    /// Whether that is the one in `#[from(..)]`.
+    /// `true` if that is the one in `#[from(..)]`.
     pub(crate) is_from: bool,
 }
 
-/// What a parameter is filled with.
+/// The value that fills a parameter.
 pub(crate) enum Binding {
     Input,
     Item,
@@ -38,7 +38,7 @@ pub(crate) enum Binding {
     Poisoned(Mistake),
 }
 
-/// Why a parameter can't be filled.
+/// The reason why a parameter can't be filled.
 pub(crate) enum Mistake {
     ImplTrait(TokenStream),
     MutableReference(TokenStream),
@@ -60,7 +60,7 @@ pub(crate) enum Mistake {
     Elsewhere,
 }
 
-/// What names can lead to, in one step.
+/// The possible targets of names in one step.
 pub(super) struct Scope<'m> {
     pub(super) args: &'m FlowArgs,
     pub(super) self_ty: &'m TokenStream,
@@ -199,7 +199,7 @@ impl Param {
     }
 }
 
-/// What is wrong whatever the name leads to.
+/// Returns the mistakes that do not depend on the target of the name.
 fn mistake(written: &PatType, from: &From) -> Option<Mistake> {
     if let Some(ty) = impl_trait(&written.ty) {
         return Some(Mistake::ImplTrait(ty.to_token_stream()));

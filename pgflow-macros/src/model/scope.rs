@@ -1,4 +1,4 @@
-//! What the names of steps lead to.
+//! The targets of the names of steps.
 
 use proc_macro2::{Ident, TokenStream};
 use syn::ext::IdentExt;
@@ -16,7 +16,7 @@ pub(super) struct Surroundings {
     pub(super) constants: Vec<String>,
     /// Steps that can't be read.
     pub(super) unreadable: Vec<String>,
-    /// What a path to a step may begin with: the flow, or the enum of its steps.
+    /// The possible beginnings of a path to a step: the flow, or the enum of its steps.
     pub(super) qualifiers: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ impl Surroundings {
             .or_else(|| steps.iter().position(|step| step.slug == name))
     }
 
-    /// Whether a path leads to another type.
+    /// Returns whether a path leads to another type.
     fn is_outside(&self, mention: &Mention) -> bool {
         mention.qualifier.as_ref().is_some_and(|qualifier| {
             let qualifier = qualifier.unraw().to_string();

@@ -203,7 +203,7 @@ fn illegal(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     Ok(tokens)
 }
 
-/// Whether an item can begin here, or the block ends.
+/// Returns whether an item can begin here, or the block ends.
 fn begins_item(input: ParseStream<'_>) -> bool {
     let ahead = input.fork();
     let is_named = |input: ParseStream<'_>| {
@@ -241,7 +241,7 @@ fn without_empty_return(item: TokenStream) -> TokenStream {
     quote!(#(#tokens)* ! { ::core::unreachable!() })
 }
 
-/// What follows the `fn`, if there is one.
+/// Returns the tokens that follow the `fn`, if there is one.
 fn fn_token(tokens: &TokenStream) -> Option<impl Iterator<Item = TokenTree> + use<>> {
     let mut tokens = tokens.clone().into_iter();
     let is_fn = |token: &TokenTree| matches!(token, TokenTree::Ident(ident) if ident == "fn");

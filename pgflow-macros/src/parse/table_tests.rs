@@ -1,4 +1,5 @@
-//! What is written from the table of arguments: the reference, and what editors show.
+//! The texts that are generated from the table of arguments: the reference, and the docs for
+//! editors.
 
 use std::{env, fs, path::Path};
 

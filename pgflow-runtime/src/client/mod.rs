@@ -52,12 +52,15 @@ impl Client {
         Self { pool, listen: true }
     }
 
-    /// Whether the database's notifications tell those who [`wait`](RunHandle::wait) that a run has ended, and those who follow its
-    /// [`events`](RunHandle::events) that something happened; yes by default. While anything waits, and for some seconds more, they come over one connection per process and pool, which is made as those of the pool are, in addition to them.
+    /// Sets whether the database's notifications end a [`wait`](RunHandle::wait) and trigger the
+    /// snapshots of [`events`](RunHandle::events); yes by default. While anything waits, and for
+    /// some seconds more, they arrive over one connection per process and pool. It is made as those
+    /// of the pool are, in addition to them.
     ///
-    /// Say no where no such connection may be made, or where it is of no use: behind a pooler in transaction mode, and with the event level `off` or
-    /// Supabase's Realtime, with which nothing is notified. Then both only look from time to time. It concerns the handles that this client
-    /// makes from now on.
+    /// Disable it if no such connection may be made, or if it is of no use: behind a pooler in
+    /// transaction mode, and with the event level `off` or Supabase's Realtime, which send no
+    /// notifications. Then both only poll. It applies to the handles that this client makes from now
+    /// on.
     #[must_use]
     pub fn listen(mut self, listen: bool) -> Self {
         self.listen = listen;

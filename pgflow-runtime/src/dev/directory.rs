@@ -274,7 +274,7 @@ impl Directory {
         }
     }
 
-    /// Whether a socket of this user has that name.
+    /// Returns whether a socket of this user has that name.
     pub(super) fn has_socket(&self, name: &str, uid: u32) -> bool {
         self.stat(OsStr::new(name)).is_ok_and(|stat| {
             FileType::from_raw_mode(stat.st_mode) == FileType::Socket && stat.st_uid == uid

@@ -93,8 +93,8 @@ impl Home {
         &self.socket_directory
     }
 
-    /// Whether the server listens on its socket for this port: not somebody else, and not through a
-    /// link that leads to another server.
+    /// Returns whether the server listens on its socket for this port: not somebody else, and not
+    /// through a link that leads to another server.
     pub(super) fn has_socket(&self, port: u16) -> bool {
         let sockets = self.sockets.as_ref().unwrap_or(&self.directory);
         sockets.has_socket(&format!(".s.PGSQL.{port}"), self.server_ids().0)

@@ -78,7 +78,7 @@ impl DevDatabase {
         &self.url
     }
 
-    /// Whether the server is private, so that nobody else uses it.
+    /// Returns whether the server is private, so that nobody else uses it.
     pub fn is_private(&self) -> bool {
         #[cfg(unix)]
         return self.server.is_some();

@@ -54,7 +54,7 @@ impl Retry {
         (Box::new(refused), Self::Ordinary)
     }
 
-    /// Whether another attempt is ruled out.
+    /// Returns whether another attempt is ruled out.
     pub(crate) fn is_permanent(self) -> bool {
         self == Self::Never
     }
@@ -234,7 +234,7 @@ pub(super) fn find(error: &(dyn Error + 'static)) -> Retry {
         .map_or(Retry::Ordinary, |marker| marker.retry)
 }
 
-/// Whether a link only carries a mark and has no text of its own.
+/// Returns whether a link only carries a mark and has no text of its own.
 pub(super) fn is_marker(link: &(dyn Error + 'static)) -> bool {
     link.is::<Marker>()
 }

@@ -115,7 +115,7 @@ impl StepError {
         }
     }
 
-    /// Whether further attempts are ruled out.
+    /// Returns whether further attempts are ruled out.
     pub fn is_permanent(&self) -> bool {
         self.retry.is_permanent()
     }

@@ -196,7 +196,7 @@ impl MigrateError {
         move |source| Self::Database { doing, source }
     }
 
-    /// Whether the database ended the transaction because others waited for it in a circle.
+    /// Returns whether the database ended the transaction because others waited for it in a circle.
     pub(super) fn is_deadlock(&self) -> bool {
         let (Self::TableLock { source, .. }
         | Self::Migration { source, .. }

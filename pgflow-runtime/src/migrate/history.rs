@@ -11,9 +11,9 @@ use super::unnamed;
 /// The bookkeeping as found; empty before the first migration.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Whether the bookkeeping tables exist.
+    /// `true` if the bookkeeping tables exist.
     pub(super) exists: bool,
-    /// Whether schema `pgflow` exists.
+    /// `true` if schema `pgflow` exists.
     pub(super) schema_exists: bool,
     pub(super) migrations: Vec<RecordedMigration>,
     pub(super) functions: Vec<RecordedFunction>,

@@ -1,4 +1,4 @@
-//! Whether a database is ready for a worker or a client of this release.
+//! The check whether a database is ready for a worker or a client of this release.
 
 use pgflow_migrations::{LATEST_VERSION, PROTOCOL_VERSION};
 use sqlx::PgConnection;

@@ -13,7 +13,7 @@ pub(super) const QUERY: &str = include_str!("sql/public_rights.sql");
 struct Open {
     /// Such as `function pgflow.start_flow(text,jsonb,uuid)`.
     object: String,
-    /// Whether the connected role has its owner's rights.
+    /// `true` if the connected role has its owner's rights.
     is_own: bool,
 }
 

@@ -21,7 +21,7 @@ pub struct MigrateReport {
     pub dropped_functions: Vec<String>,
     /// The parts of PGMQ that the database has.
     pub pgmq: PgmqState,
-    /// Whether PGMQ was installed now.
+    /// `true` if PGMQ was installed now.
     pub installed_pgmq: bool,
     /// The protocol version that was set, when it was another one before.
     pub protocol_version: Option<i32>,
@@ -52,7 +52,7 @@ impl fmt::Display for AppliedMigration {
 }
 
 impl MigrateReport {
-    /// Whether nothing had to be done.
+    /// Returns whether nothing had to be done.
     pub fn is_unchanged(&self) -> bool {
         self.migrations.is_empty()
             && self.functions.is_empty()

@@ -82,7 +82,7 @@ pub struct Installation {
 }
 
 impl Status {
-    /// Whether `migrate` would change nothing, and workers can start.
+    /// Returns whether `migrate` would change nothing, and workers can start.
     pub fn is_current(&self) -> bool {
         let fits = |recorded: &RecordedStatus| recorded.state == RecordedState::Applied;
         let protocol = self.installation.as_ref().map(|row| row.protocol_version);

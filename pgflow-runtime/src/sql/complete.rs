@@ -21,7 +21,7 @@ pub(crate) struct Completed {
     /// The item's position in the batch, from 0.
     pub(crate) item: usize,
     pub(crate) outcome: CompletionOutcome,
-    /// Whether this made tasks of other steps ready.
+    /// `true` if this made tasks of other steps ready.
     pub(crate) made_ready: bool,
 }
 

@@ -220,17 +220,18 @@ impl CallError {
         }
     }
 
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self.class(), ErrorClass::Transient | ErrorClass::Limit)
     }
 
-    /// Whether the server did not answer within the time that this process gives a call.
+    /// Returns whether the server did not answer within the time that this process gives a call.
     pub(crate) fn is_out_of_time(&self) -> bool {
         matches!(self, Self::Database(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut)
     }
 
-    /// Whether a transient error may come of one of several outputs only: of one that takes long, or on which a foreign trigger notifies.
+    /// Returns whether a transient error may come of one of several outputs only: of one that takes
+    /// long, or on which a foreign trigger notifies.
     pub(crate) fn may_be_of_one_output(&self) -> bool {
         let is_about_notifications = match self {
             Self::Database(sqlx::Error::Database(error)) => is_about_full_notifications(&**error),

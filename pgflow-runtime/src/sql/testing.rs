@@ -21,7 +21,7 @@ pub(crate) struct WaitingTask {
     pub(crate) enqueued_at: DateTime<Utc>,
     /// The time at which a worker would see it.
     pub(crate) visible_at: DateTime<Utc>,
-    /// Whether that is now.
+    /// `true` if it would see it now.
     pub(crate) is_due: bool,
 }
 

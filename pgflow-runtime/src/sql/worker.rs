@@ -30,7 +30,7 @@ pub(crate) struct Disabled {
     pub(crate) is_fenced: bool,
 }
 
-/// Whether the function is out of service; a function that is not tracked yet is not.
+/// Checks whether the function is out of service; a function that is not tracked yet is not.
 pub(crate) async fn disabled(
     executor: impl PgExecutor<'_>,
     function_name: &str,

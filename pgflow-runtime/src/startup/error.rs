@@ -170,7 +170,8 @@ pub struct FunctionDisabled {
     pub since: Option<DateTime<Utc>>,
     /// The stored reason.
     pub reason: Option<String>,
-    /// Whether it is out of service for a deployment only: the end of that restores what it was before.
+    /// `true` if it is out of service for a deployment only: the end of that restores what it was
+    /// before.
     pub is_fenced: bool,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Registered {
     pub(crate) at: u64,
 }
 
-/// Whether a start may go on.
+/// The decision about a start.
 enum Answer<T> {
     Accepted(T),
     /// Not before others have stopped.

@@ -151,7 +151,7 @@ pub enum AttemptOutcome {
         message: String,
         /// The delay before the next attempt that the handler asked for, in whole seconds: not waited for here.
         retry_after: Option<Duration>,
-        /// Whether further attempts were ruled out.
+        /// `true` if further attempts were ruled out.
         is_permanent: bool,
     },
     /// The handler postponed its task: the attempt does not count.

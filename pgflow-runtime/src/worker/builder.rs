@@ -144,9 +144,9 @@ macro_rules! option_functions {
             self
         }
 
-        /// Whether the database's notifications wake the worker; yes by default. They come over
-        /// one connection per process and pool, which also carries heartbeats and is made as those
-        /// of the pool are, in addition to them.
+        /// Sets whether the database's notifications wake the worker; yes by default. They come
+        /// over one connection per process and pool, which also carries heartbeats and is made as
+        /// those of the pool are, in addition to them.
         ///
         /// Say no behind a pooler in transaction mode: it gives notifications to whatever client
         /// comes next, whose call then fails. The connection does not listen when all workers that
@@ -173,7 +173,8 @@ macro_rules! option_functions {
             self
         }
 
-        /// Whether starting applies pending migrations of schema `pgflow` first; no by default.
+        /// Sets whether starting applies pending migrations of schema `pgflow` first; no by
+        /// default.
         pub fn migrate(mut self, migrate: bool) -> Self {
             self.$($settings).+.migrate = Some(migrate);
             self

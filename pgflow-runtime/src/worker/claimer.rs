@@ -130,7 +130,8 @@ async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<
     claim
 }
 
-/// Whether a single message or input may be what a claim fails of: then it would fail each claim, and keep all that come after it.
+/// Returns whether a single message or input may be what a claim fails of: then it would fail each
+/// claim, and keep all that come after it.
 fn may_be_one_tasks_fault(error: &CallError) -> bool {
     error.refusal().is_none()
         && matches!(

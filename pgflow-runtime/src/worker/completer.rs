@@ -133,12 +133,13 @@ impl<C: Calls> Completer<C> {
         while self.alone.join_next().await.is_some() {}
     }
 
-    /// Whether results are taken. When they could not be recorded they stay where they are, and hold up those who claim more.
+    /// Returns whether results are taken. When they could not be recorded they stay where they are,
+    /// and hold up those who claim more.
     fn has_room(&self) -> bool {
         !self.batch.is_full() && self.calls.len() < MOST_CALLS
     }
 
-    /// Whether the batch is to be recorded now.
+    /// Returns whether the batch is to be recorded now.
     fn is_due(&self, is_open: bool) -> bool {
         if self.batch.is_full() {
             return self.calls.len() < MOST_CALLS;

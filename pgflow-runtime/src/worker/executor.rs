@@ -98,7 +98,7 @@ impl Executor {
         }
     }
 
-    /// Whether nothing runs any more.
+    /// Returns whether nothing runs any more.
     pub(crate) fn is_idle(&mut self) -> bool {
         self.reap();
         self.claimed.is_empty()

@@ -95,7 +95,7 @@ impl Reads {
         rows.max().unwrap_or(0)
     }
 
-    /// Whether the index was searched.
+    /// Returns whether the index was searched.
     pub(super) fn used(&self, index: &str) -> bool {
         self.0
             .iter()

@@ -107,7 +107,7 @@ async fn supervise(
     starts
 }
 
-/// Whether a start was refused because its function is out of service.
+/// Returns whether a start was refused because its function is out of service.
 pub(super) fn is_disabled(error: &StartupError) -> bool {
     matches!(error, StartupError::FunctionDisabled(_))
 }

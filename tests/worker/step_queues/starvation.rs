@@ -1,4 +1,4 @@
-//! Whether slow tasks of one step keep those of another waiting.
+//! The check whether slow tasks of one step keep those of another waiting.
 
 use pgflow::client::Client;
 use pgflow::prelude::*;

@@ -132,7 +132,7 @@ fn coloured(status: &str) -> StyledObject<Cow<'_, str>> {
     }
 }
 
-/// How many of a map's tasks are completed.
+/// Draws the share of a map's completed tasks.
 fn bar(step: &StepDetails) -> String {
     let total = usize::try_from(step.initial_tasks.unwrap_or_default()).unwrap_or_default();
     let completed = usize::try_from(step.tasks.completed).unwrap_or_default();

@@ -24,7 +24,7 @@ use crate::{
 /// The pause is so many times as long as a look at least: counting the tasks of a large map takes the database a while.
 const LOOKS_COST: u32 = 4;
 
-/// How changes are shown.
+/// The way in which changes are shown.
 enum View {
     /// An object for each, in one line.
     Json { last: Option<String> },
@@ -149,7 +149,7 @@ impl View {
     }
 }
 
-/// What is said of each step, and of the run.
+/// Returns the text for each step, and for the run.
 fn lines(details: &RunDetails) -> Vec<(String, String)> {
     let run = match &details.run.error_message {
         Some(error) => format!("{}: {}", details.run.status, table::short(error, 200)),

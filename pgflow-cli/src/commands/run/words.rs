@@ -4,7 +4,7 @@ use pgflow_runtime::inspect::{RunSummary, StepDetails, StepExplanation, StepReas
 
 use crate::{table, words::counts};
 
-/// What the counts of its tasks don't say.
+/// Returns the facts about a step that the counts of its tasks don't show.
 pub(super) fn note(step: &StepDetails, run: &RunSummary) -> String {
     let unfinished = counts([
         (step.tasks.skipped, "skipped"),
@@ -23,7 +23,7 @@ pub(super) fn note(step: &StepDetails, run: &RunSummary) -> String {
     parts.join("; ")
 }
 
-/// How the end of its run left a step that had not ended: its status stays what it was.
+/// Describes a step that had not ended when its run did: its status does not change.
 fn left_by(step: &StepDetails, run: &RunSummary) -> Option<String> {
     run.ended_at?;
     match step.status.as_str() {
@@ -33,7 +33,8 @@ fn left_by(step: &StepDetails, run: &RunSummary) -> Option<String> {
     }
 }
 
-/// How long it took, or has taken until now; none before it starts. Nothing of a step goes on after the end of its run.
+/// Returns its duration, so far if it is still running; none before it starts. A step never
+/// continues after the end of its run.
 pub(super) fn took(step: &StepDetails, run: &RunSummary) -> Option<String> {
     Some(table::duration(
         step.started_at?,
@@ -61,7 +62,7 @@ fn times(count: i32) -> String {
     }
 }
 
-/// Why it does not run; none when it does. `pgflow why` says more.
+/// Returns the reason why it does not run; none when it does. `pgflow why` shows more.
 fn why(explanation: &StepExplanation) -> Option<String> {
     let visible_at = || explanation.visible_at.map(table::time).unwrap_or_default();
     Some(match explanation.reason {

@@ -18,7 +18,7 @@ pub(super) fn of(function: &WorkerFunction) -> &'static str {
     }
 }
 
-/// What the end of its fence restores.
+/// Describes the state that the end of its fence restores.
 pub(super) fn recorded(function: &WorkerFunction) -> String {
     match function.recorded_enabled {
         None => String::new(),
@@ -79,7 +79,7 @@ fn last_digits(worker: &WorkerStatus) -> String {
     id.rsplit('-').next().unwrap_or_default().to_owned()
 }
 
-/// Why it was told to stop.
+/// Returns the reason of its stop request.
 fn told(worker: &WorkerStatus) -> String {
     match (&worker.deprecated_at, &worker.deprecated_reason) {
         (None, _) => String::new(),

@@ -29,7 +29,7 @@ pub(crate) struct Enable {
 pub(crate) struct Disable {
     #[command(flatten)]
     target: Target,
-    /// Why: shown to whoever tries to start one of their workers.
+    /// The reason, shown on each attempt to start one of their workers.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Which functions a command is about.
+//! The functions that a command refers to.
 
 use clap::Args;
 use pgflow_runtime::operations;
@@ -38,7 +38,7 @@ impl Target {
         Ok(names)
     }
 
-    /// How it was written, for the next command.
+    /// Returns the arguments as they were written, for the next command.
     pub(super) fn written(&self) -> String {
         if let Some(flow) = &self.flow {
             return format!("--flow {}", quoted(flow));

@@ -8,7 +8,7 @@ use crate::{output, words::count};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often at least to say what is waited for.
+/// The longest interval between messages about the current wait.
 const REMINDER: Duration = Duration::from_secs(10);
 
 pub(super) struct Wait {

@@ -1,6 +1,6 @@
-//! What happens between the commands of the page.
+//! The events between the commands of the page.
 
-/// What happens while a command runs.
+/// The events while a command runs.
 pub(super) struct During {
     /// Once it has written this.
     pub(super) after: &'static str,

@@ -124,7 +124,7 @@ impl<S: Copy> RunEvent<S> {
         }
     }
 
-    /// Whether the run has ended with this: nothing follows.
+    /// Returns whether the run has ended with this: nothing follows.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::RunCompleted { .. } | Self::RunFailed { .. })
     }

@@ -131,7 +131,7 @@ struct Following<F: Flow> {
 }
 
 impl<F: Flow> Following<F> {
-    /// Whether the database answered.
+    /// Polls, and returns whether the database answered.
     async fn look(&mut self) -> Result<bool, ClientError> {
         let run_id = self.run.run_id();
         let look = read_history(self.run.pool(), run_id).await;

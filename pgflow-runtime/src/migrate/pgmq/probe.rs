@@ -58,7 +58,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Whether a call with these arguments reaches it; later versions may add arguments with defaults.
+    /// Returns whether a call with these arguments reaches it; later versions may add arguments
+    /// with defaults.
     fn accepts(&self, call: &Required) -> bool {
         let needed = self.arguments.len() - usize::try_from(self.defaults).unwrap_or_default();
         self.name == call.name
