@@ -1,5 +1,5 @@
-//! What `README.md` beside this file says is true: each test that its tables name exists, each row names one or says why not, and each
-//! public SQL function has a module of its name.
+//! Checks of `README.md` beside this file: each test in its tables exists, each row names one or
+//! gives a reason, and each public SQL function has a module of its name.
 
 use std::fs;
 use std::path::{Path, PathBuf};

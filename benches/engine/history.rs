@@ -1,4 +1,4 @@
-//! What years of use leave behind: ended runs with their steps and tasks, and archived messages.
+//! The remains of years of use: ended runs with their steps and tasks, and archived messages.
 
 use pgflow::sqlx::{self, AssertSqlSafe, PgConnection, PgPool};
 

@@ -1,4 +1,5 @@
-//! What the engine costs: throughput, latency, processor time, statements and WAL, over any Postgres.
+//! The cost of the engine: throughput, latency, processor time, statements and WAL, over any
+//! Postgres.
 //!
 //! `cargo bench --bench engine -- [SCENARIO ..] [options]`, see `benches/README.md`.
 
@@ -80,7 +81,7 @@ async fn run(server: &Server, options: &Options) -> Result<()> {
     measured
 }
 
-/// What could not be told, and why: a line each.
+/// Returns the unknown figures with the reasons: a line each.
 fn notes(places: &[Place]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for note in places.iter().flat_map(|place| place.meter.notes()) {

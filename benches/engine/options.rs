@@ -32,7 +32,7 @@ pub(crate) enum Hidden {
     Serve(Serve),
 }
 
-/// What the worker in a process of its own must know. The database is that of `DATABASE_URL`.
+/// The options of the worker in its own process. The database is that of `DATABASE_URL`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Serve {
     #[arg(long, value_enum)]
@@ -86,7 +86,7 @@ impl Switch {
 
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct Options {
-    /// What to measure; without any, everything but `map`
+    /// The scenarios to measure; by default everything but `map`
     #[arg(value_enum, value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<Scenario>,
 
@@ -154,7 +154,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 20.0, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) idle_seconds: f64,
 
-    /// How long the slow step of `starvation` sleeps, in milliseconds
+    /// The sleep of the slow step of `starvation`, in milliseconds
     #[arg(long, default_value_t = 50, value_name = "MS")]
     pub(crate) slow_ms: u64,
 

@@ -1,4 +1,4 @@
-//! How many tasks and runs a second.
+//! The number of tasks and runs a second.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::{
     work::{Crew, Queues, start_runs},
 };
 
-/// How many tasks a measurement has when no number of runs was asked for.
+/// The number of tasks of a measurement without a given number of runs.
 pub(crate) const TASKS: usize = 10_000;
 
-/// What came out of one measurement.
+/// The results of one measurement.
 #[derive(Debug)]
 pub(crate) struct Throughput {
     pub(crate) runs: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Throughput {
     pub(crate) work: Load,
 }
 
-/// How many runs are measured.
+/// Returns the number of measured runs.
 pub(crate) fn runs<F: Measured>(options: &Options, elements: usize) -> usize {
     options
         .runs

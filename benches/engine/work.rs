@@ -20,7 +20,7 @@ use crate::{
     flows::{Data, Measured, RunInput, Work},
 };
 
-/// How often the queues are looked at when all handlers have run.
+/// The interval at which the queues are checked when all handlers have run.
 const LOOK: Duration = Duration::from_millis(2);
 /// Longer than a lost attempt takes to come back.
 const PATIENCE: Duration = Duration::from_secs(150);

@@ -1,4 +1,5 @@
-//! What a piece of work costs the server and this process: processor time, transactions, statements, WAL, dead tuples.
+//! The cost of a piece of work for the server and this process: processor time, transactions,
+//! statements, WAL, dead tuples.
 //!
 //! ```ignore
 //! let mut meter = Meter::new(&pool).await?;
@@ -61,7 +62,7 @@ pub(crate) struct Stopped {
     load: Load,
 }
 
-/// What the work cost. What can't be told is `None`.
+/// The cost of the work. Unknown figures are `None`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Load {
     /// From the first sample to the second.
@@ -84,7 +85,7 @@ pub(crate) struct Load {
     /// Updates that changed no index.
     pub(crate) hot_updated: i64,
     pub(crate) deleted: i64,
-    /// How many more dead tuples these tables hold now; less than nothing when a vacuum came.
+    /// The increase of dead tuples in these tables; negative after a vacuum.
     pub(crate) dead_tuples: i64,
 }
 
@@ -125,7 +126,7 @@ impl Meter {
         })
     }
 
-    /// What can't be told, and why: a line each.
+    /// Returns the unknown figures with the reasons: a line each.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

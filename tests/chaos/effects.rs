@@ -1,4 +1,5 @@
-//! What handlers did, as the world outside pgflow sees it: one row for each call of a handler.
+//! The effects of handlers, as the world outside pgflow sees them: one row for each call of a
+//! handler.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use super::worker::{NOT_STARTED, RESULTS_LOST, Role, STARTED, command};
 pub(crate) const SLOTS: usize = 4;
 /// A terminated worker needs its shutdown timeout of 3 s, and at most 4 s more where its database is away; the rest is for a busy machine.
 const SHUTDOWN: Duration = Duration::from_secs(40);
-/// What the supervisor waits before it starts a worker anew.
+/// The pause of the supervisor before it restarts a worker.
 const REST: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ struct Worker {
     role: Role,
     log: PathBuf,
     fate: Fate,
-    /// When it may be started anew, once it has ended.
+    /// The earliest time of its restart after it has ended.
     next_start: Option<Instant>,
 }
 

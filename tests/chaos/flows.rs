@@ -1,4 +1,5 @@
-//! What runs while everything around it breaks: one flow, with one queue and with a queue for each step.
+//! The flow that runs while everything around it breaks, with one queue and with a queue for each
+//! step.
 
 use std::{
     future::pending,
@@ -45,7 +46,7 @@ impl Order {
     }
 }
 
-/// How the attempts of one task go.
+/// The course of the attempts of one task.
 #[derive(Debug, Clone, Copy)]
 struct Course {
     /// So many attempts fail before one may succeed.

@@ -1,4 +1,4 @@
-//! What must hold when everything has settled.
+//! The conditions that must hold when everything has settled.
 
 use std::{collections::HashMap, fmt};
 
@@ -10,10 +10,10 @@ use super::expected::{Outcome, complaints};
 use super::producer::Orders;
 use crate::support::invariants::assert_invariants;
 
-/// How many broken things a failure lists.
+/// The number of violations that a failure lists.
 const SHOWN: usize = 20;
 
-/// What the database can tell about how it went.
+/// The figures of a run of chaos that the database knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct Figures {
     pub(crate) runs: i64,
@@ -96,7 +96,7 @@ pub(crate) async fn assert_all_is_well(pool: &PgPool, orders: &Orders) {
     assert_invariants(pool).await;
 }
 
-/// What the queries find that must find nothing.
+/// Returns the results of the queries that must find nothing.
 async fn findings(pool: &PgPool) -> Vec<String> {
     let mut findings = Vec::new();
     for (what, query) in NOTHING {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{eventually, memory, prepare};
 
-/// What a server that starts again on a busy machine may take.
+/// The longest restart of a server on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 pub(crate) const DATABASE: &str = "chaos";
 

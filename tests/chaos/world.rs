@@ -12,9 +12,9 @@ use super::server::{DATABASE, Server, insist};
 use super::story::{Plan, Story};
 use crate::support::proxy::Proxy;
 
-/// How often the supervisor looks after its workers.
+/// The interval at which the supervisor checks its workers.
 const PACE: Duration = Duration::from_millis(20);
-/// What workers may take to start on a busy machine.
+/// The longest start of workers on a busy machine.
 const START: Duration = Duration::from_mins(2);
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct World {
     proxy: Proxy,
     pub(crate) server: Server,
     schedule: Schedule,
-    /// What is to be mended, and when.
+    /// The repairs that are due, with their times.
     mends: Vec<(Instant, Mend)>,
     hurries: bool,
     next_hurry: Instant,
@@ -38,7 +38,7 @@ enum Mend {
     Thaw(usize),
 }
 
-/// What was done to server and network.
+/// The disturbances of server and network.
 #[derive(Debug, Default, Clone, Copy)]
 struct Network {
     crashes: usize,

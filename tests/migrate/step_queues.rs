@@ -27,7 +27,7 @@ fn flow(slug: &str, steps: &[&str]) -> String {
     std::iter::once(flow).chain(steps).collect()
 }
 
-/// How the upgrade is refused, by `migrate` and by the script; neither changes anything.
+/// Returns the refusal of the upgrade, by `migrate` and by the script; neither changes anything.
 async fn refusal(database: &Blank) -> String {
     let (dump, rows) = (database.dump().await, stored(&database.pool).await);
     let error = migrate::migrate(&database.pool).await.unwrap_err();

@@ -1,4 +1,5 @@
-//! What may happen to a flow, in numbers that are reduced to what is possible when its turn comes.
+//! The possible actions on a flow, in numbers that are reduced to the possible ones when their turn
+//! comes.
 
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ pub(crate) enum AttemptOf {
     Later,
 }
 
-/// What a handler returns.
+/// The output of a handler.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Shape {
     Right,
@@ -170,7 +171,7 @@ impl Item {
     }
 }
 
-/// What a handler of this task returns.
+/// Returns the output of this task's handler.
 pub(crate) fn output(model: &Model, key: TaskKey, number: usize, shape: Shape) -> Option<Value> {
     let has_step = key.step < model.flow.steps.len();
     let must_be_array = has_step && model.flow.must_return_array(key.step);

@@ -1,4 +1,5 @@
-//! What a call has told listeners: each event once, with the payload that the model expects, in an order that the design allows.
+//! The events of a call: each once, with the payload that the model expects, in an order that the
+//! design allows.
 
 use std::collections::BTreeMap;
 

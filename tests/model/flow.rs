@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// What becomes of a step whose condition is unmet, or whose task is out of attempts.
+/// The fate of a step whose condition is unmet, or whose task is out of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Skip,

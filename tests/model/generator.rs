@@ -43,7 +43,7 @@ pub(crate) fn input_of(takes_array: bool, number: usize) -> Value {
     }
 }
 
-/// What a pattern asks for: the number of a key, and of a value.
+/// The requirement of a pattern: the number of a key, and of a value.
 type Pattern = Option<(usize, usize)>;
 
 #[derive(Debug, Clone)]

@@ -118,7 +118,7 @@ fn set(text: &mut String, value: &str) {
     value.clone_into(text);
 }
 
-/// What is changed before and after the last call.
+/// A change of the snapshots before and after the last call.
 type Tampering = fn(&mut Snapshot, &mut Snapshot);
 
 const TAMPERINGS: [(&str, Tampering); 21] = [

@@ -435,8 +435,8 @@ impl Model {
         self.is_running(key) && age > i64::from(self.flow.timeout(key.step)) + 30
     }
 
-    /// What has attempts left is queued again, first, and so is once more what ended with its worker at its last
-    /// attempt; then the rest ends, in the order of locks.
+    /// Recovers tasks: those with attempts left are queued again, first, and so, once more, is a
+    /// task whose worker ended at its last attempt; then the rest ends, in the order of locks.
     fn recover(&mut self, dead: Option<usize>) -> Answer {
         let is_lost = |task: &Task| dead.is_some() && task.worker == dead;
         let stalled = self.tasks().map(|(key, task)| (key, is_lost(task)));

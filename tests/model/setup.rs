@@ -15,7 +15,7 @@ pub(crate) const FLOW: &str = "f";
 pub(crate) const ONE_QUEUE: &str = "one";
 pub(crate) const ALL_QUEUES: &str = "all";
 
-/// What each case leaves behind, in an order that foreign keys allow.
+/// The remains of each case, in an order that foreign keys allow.
 const REMOVED: [&str; 9] = [
     "pgflow.claims",
     "pgflow.step_tasks",

@@ -54,7 +54,7 @@ select
         from realtime.messages where n > $2
     )";
 
-/// What the database holds, and what was sent since the snapshot before.
+/// The contents of the database, and the events since the snapshot before.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Snapshot {
     /// The server's clock, in microseconds.

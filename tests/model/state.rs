@@ -1,4 +1,5 @@
-//! What the model knows: runs, their steps and tasks, and where each task's message is. No counter is kept: see `counters`.
+//! The state of the model: runs, their steps and tasks, and the place of each task's message. No
+//! counter is kept: see `counters`.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +80,7 @@ impl Text {
     }
 }
 
-/// When a message can be read again, counted from the call that decided it.
+/// The time at which a message can be read again, counted from the call that decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
     /// It can be read now.
@@ -124,7 +125,7 @@ pub(crate) struct Task {
     pub(crate) element: Option<Value>,
     pub(crate) output: Option<Value>,
     pub(crate) error: Option<Text>,
-    /// Who runs it.
+    /// The worker that runs it.
     pub(crate) worker: Option<usize>,
     /// For how long the test pretends that it has been running.
     pub(crate) age: i64,
@@ -183,7 +184,7 @@ pub(crate) struct Model {
     pub(crate) runs: Vec<Run>,
     /// The attempts that workers make room for, or run alone, by worker.
     pub(crate) alone: BTreeMap<usize, (TaskKey, i32)>,
-    /// What the current call has emitted.
+    /// The events of the current call.
     pub(crate) events: Vec<Event>,
     /// The number of the current call.
     pub(crate) call: usize,

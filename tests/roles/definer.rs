@@ -60,7 +60,8 @@ create temp view live_workers as select * from pgflow.live_workers;
 create temp view pg_class as select * from pg_catalog.pg_class where pg_temp.spy();
 ";
 
-/// Whose rights the traps got. The caller's own are no prey: it runs into them itself, as when the driver looks up a type.
+/// Returns the roles whose rights the traps got. The caller's own are no prey: it runs into them
+/// itself, as when the driver looks up a type.
 async fn caught(session: &mut PgConnection) -> Vec<String> {
     sqlx::query_scalar("delete from caught where who <> session_user returning who")
         .fetch_all(session)

@@ -74,7 +74,7 @@ impl Installed {
         Self { db, owner }
     }
 
-    /// What the owner does after each migration.
+    /// Does the work of the owner after each migration.
     async fn grant(&self) {
         run(&self.owner, &Recipe::read().grants).await;
     }
@@ -120,7 +120,7 @@ impl Installed {
     }
 }
 
-/// What somebody who may create roles does, once per server.
+/// Does the work of a role that may create roles, once per server.
 async fn make_groups(pool: &PgPool) {
     let _alone = GROUPS.lock().await;
     run(pool, &Recipe::read().groups).await;

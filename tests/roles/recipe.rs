@@ -11,7 +11,8 @@ use sqlx::PgPool;
 use super::recipe_file::Recipe;
 use super::{Installed, Orders, callable, make_groups, run};
 
-/// What the runtime calls for the owner only: to maintain the database, to make it a developer's own, to test flows.
+/// The functions that the runtime calls for the owner only: to maintain the database, to make it a
+/// developer's own, to test flows.
 const OWNERS: [&str; 14] = [
     "_worker_functions_of",
     "archive_unsupported_messages",

@@ -104,7 +104,7 @@ async fn install_vault(pool: &PgPool, secrets: &[(&str, &str)]) {
     }
 }
 
-/// What was posted: URL, body and headers, in order.
+/// Returns the posted requests: URL, body and headers, in order.
 async fn posted(pool: &PgPool) -> Vec<(String, Value, Value)> {
     sqlx::query_as("select url, body, headers from net.calls order by id")
         .fetch_all(pool)

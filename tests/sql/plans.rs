@@ -1,4 +1,5 @@
-//! What hot functions read, and what they call: neither what is stored from the past nor what a flow does not use may slow it down.
+//! The reads and calls of hot functions: neither stored history nor unused features of a flow may
+//! slow them down.
 
 use serde_json::json;
 use sqlx::Connection;

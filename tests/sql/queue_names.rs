@@ -19,7 +19,7 @@ use crate::support::TestDb;
 use crate::support::flows::{shape, step};
 use crate::support::rows::raised;
 
-/// How many random flows are compared, each in both modes.
+/// The number of random flows that are compared, each in both modes.
 const RANDOM_FLOWS: usize = 1200;
 
 const MODES: [QueueMode; 2] = [QueueMode::Step, QueueMode::Flow];
@@ -85,7 +85,7 @@ impl Slugs {
         })
     }
 
-    /// What Rust says, in the words of SQL: the routes, or the first problem.
+    /// Returns the verdict of Rust, in the words of SQL: the routes, or the first problem.
     fn in_rust(&self, mode: QueueMode) -> Value {
         self.with_definition(mode, |flow| match flow.route_map() {
             Ok(routes) => routes
@@ -140,7 +140,7 @@ impl Slugs {
     }
 }
 
-/// What SQL says of each flow, in order.
+/// Returns the verdicts of SQL on each flow, in order.
 async fn in_sql(pool: &PgPool, flows: &[Slugs], mode: QueueMode) -> Vec<Value> {
     let slugs: Vec<&str> = flows.iter().map(|flow| flow.flow.as_str()).collect();
     let shapes: Vec<Value> = flows.iter().map(Slugs::shape).collect();
@@ -314,7 +314,7 @@ fn flow() -> impl Strategy<Value = Slugs> {
     })
 }
 
-/// What sort of verdict it is, for a look at what the random flows covered.
+/// Returns the kind of verdict, to show the coverage of the random flows.
 fn sort(slugs: &Slugs, mode: QueueMode) -> &'static str {
     slugs.with_definition(mode, |flow| match flow.route_map() {
         Err(problems) => problems[0].kind.name(),

@@ -1,4 +1,5 @@
-//! Which stamps a row has in each status. Their order is in `run_completion`, and in the invariants that every test checks.
+//! The stamps of a row in each status. Their order is in `run_completion`, and in the invariants
+//! that every test checks.
 
 use serde_json::json;
 use sqlx::AssertSqlSafe;

@@ -17,7 +17,7 @@ async fn silence(pool: &PgPool) {
         .expect("time can pass");
 }
 
-/// Who lives, by id.
+/// Returns the live workers, by id.
 async fn live(pool: &PgPool) -> Vec<Uuid> {
     sqlx::query_scalar("select worker_id from pgflow.live_workers order by worker_id")
         .fetch_all(pool)

@@ -130,7 +130,7 @@ pub(crate) async fn prepare(pool: &PgPool) {
     }
 }
 
-/// Where servers of tests keep their data when that is possible.
+/// Returns the directory in memory for the data of the tests' servers, if there is one.
 pub(crate) fn memory() -> Option<&'static str> {
     has_room(MEMORY).then_some(MEMORY)
 }

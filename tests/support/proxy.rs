@@ -26,15 +26,15 @@ pub(crate) struct Proxy {
     _accepting: AbortOnDropHandle<()>,
 }
 
-/// What gets through.
+/// The traffic that passes.
 #[derive(Debug, Clone, Copy)]
 struct Traffic {
     connections: bool,
     requests: bool,
     answers: bool,
-    /// How often all connections were cut.
+    /// The number of times that all connections were cut.
     cuts: u64,
-    /// How often all connections were abandoned.
+    /// The number of times that all connections were abandoned.
     abandons: u64,
 }
 

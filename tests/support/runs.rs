@@ -90,7 +90,7 @@ pub(crate) async fn complete_batch(db: impl PgExecutor<'_>, items: &[Item]) -> V
     rows.into_iter().map(|row| row.outcome).collect()
 }
 
-/// What a worker may say about a failed attempt.
+/// The report of a worker on a failed attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure<'a> {
     pub(crate) message: Option<&'a str>,
@@ -206,8 +206,8 @@ pub(crate) async fn drain_in_random_order(
     }
 }
 
-/// What became of a run: its status, then each step's in the order of the definition, skipped ones with their reason:
-/// `run started, a completed, b skipped: condition_unmet`.
+/// Describes the end of a run: its status, then each step's in the order of the definition, skipped
+/// ones with their reason: `run started, a completed, b skipped: condition_unmet`.
 pub(crate) async fn outline(pool: &PgPool, run: Uuid) -> String {
     sqlx::query_scalar(
         "select string_agg(line, ', ' order by position)
@@ -232,7 +232,8 @@ pub(crate) async fn task_statuses(pool: &PgPool, run: Uuid, step: &str) -> Strin
     statuses.join(", ")
 }
 
-/// Which timestamps the rows of a run have: `run: started`, then `a: created, started` for each step, then `a[0]: queued` for each task.
+/// Returns the timestamps of a run's rows: `run: started`, then `a: created, started` for each
+/// step, then `a[0]: queued` for each task.
 pub(crate) async fn stamps(pool: &PgPool, run: Uuid) -> Vec<String> {
     sqlx::query_scalar(
         "select x.name || ': ' || (

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::panic::Location;
 use std::time::Duration;
 
-/// How often to look.
+/// The interval between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Waits until `look` finds something, and returns it. Fails the test, saying `what` did not come, at the deadline.

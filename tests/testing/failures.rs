@@ -236,7 +236,7 @@ fn note(state: &std::sync::Mutex<Vec<String>>, what: &str) {
     state.lock().unwrap().push(what.to_owned());
 }
 
-/// What ran, in its order.
+/// Returns the executed tasks in their order.
 async fn order_of_delays(concurrency: usize) -> Vec<String> {
     let db = TestDb::new().await;
     let order = std::sync::Mutex::default();

@@ -51,7 +51,7 @@ fn start(pool: &PgPool, probe: &Probe) -> JoinHandle<Result<EndedRun<Letters>, R
     tokio::spawn(async move { run_to_end::<Letters>(&pool, &probe, "hello".to_owned()).await })
 }
 
-/// What the call returns when these statements are run while its first handler runs.
+/// Returns the result of the call when these statements are executed while its first handler runs.
 async fn interrupted_by(db: &TestDb, sql: &str) -> RunToEndError {
     let probe = Probe::closed();
     let run = start(&db.pool, &probe);

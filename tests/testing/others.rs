@@ -1,4 +1,4 @@
-//! What else goes on in the database: it is not disturbed, and does not disturb.
+//! Concurrent use of the database: it is not disturbed, and does not disturb.
 
 use std::time::Duration;
 

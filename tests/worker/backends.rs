@@ -16,7 +16,7 @@ pub(super) fn named_pool(database: &TestDb, name: &str, connections: u32) -> PgP
         .connect_lazy_with(options.application_name(name))
 }
 
-/// How many connections go by the name.
+/// Returns the number of connections with this name.
 pub(super) async fn connections(database: &TestDb, name: &str) -> i64 {
     sqlx::query_scalar(
         "select count(*) from pg_stat_activity where application_name = $1 and datname = current_database()",

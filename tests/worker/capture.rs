@@ -1,4 +1,4 @@
-//! What a test's workers log.
+//! The log of a test's workers.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! What workers cost a database while there is nothing to do.
+//! The cost of idle workers for a database.
 
 use pgflow::prelude::*;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};

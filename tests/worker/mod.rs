@@ -85,7 +85,7 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
     result.expect("it does not take that long")
 }
 
-/// What a task's row says that tests ask for.
+/// The columns of a task's row that tests read.
 #[derive(Debug, PartialEq, Eq)]
 struct TaskRow {
     status: String,
@@ -136,7 +136,7 @@ async fn until_workers(pool: &PgPool, count: i64) {
     .await;
 }
 
-/// How many workers are registered and not stopped.
+/// Returns the number of workers that are registered and not stopped.
 async fn running_workers(pool: &PgPool) -> i64 {
     sqlx::query_scalar("select count(*) from pgflow.workers where stopped_at is null")
         .fetch_one(pool)

@@ -12,7 +12,7 @@ use pgflow::prelude::*;
 use super::worker;
 use crate::support::{TestDb, invariants::assert_invariants};
 
-/// What the service has answered to each call for an element.
+/// The answers of the service to each call for an element.
 type Answers = Arc<Mutex<Service>>;
 
 #[derive(Default)]

@@ -1,4 +1,5 @@
-//! What users pass from step to step may be secret: it is never told to those who read logs, errors, tables of workers, or notifications.
+//! Values that users pass from step to step may be secret: they never appear in logs, errors,
+//! tables of workers, or notifications.
 //!
 //! The message of a handler's own error is the user's text, and kept as it is; whatever pgflow itself says names types and places only.
 
@@ -24,7 +25,7 @@ struct Account {
     token: String,
     kind: Kind,
     pin: Pin,
-    /// What the last step returns, as JSON.
+    /// The output of the last step, as JSON.
     output: String,
 }
 

@@ -1,4 +1,4 @@
-//! How workers stop, and what becomes of their tasks.
+//! The shutdown of workers, and the fate of their tasks.
 
 use std::{sync::Arc, time::Duration};
 

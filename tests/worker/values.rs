@@ -92,7 +92,7 @@ struct Everything {
 }
 
 impl Everything {
-    /// What makes it refused, if anything does.
+    /// Returns the reason for its refusal, if there is one.
     fn refusal(&self) -> Option<&'static str> {
         let texts = [&self.text, &self.tuple.1]
             .into_iter()

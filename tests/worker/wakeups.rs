@@ -1,4 +1,4 @@
-//! How workers learn that there is work: by the database's notifications. They would poll once an hour only.
+//! Workers find new tasks by the database's notifications. They would poll once an hour only.
 
 use std::{thread, time::Duration};
 

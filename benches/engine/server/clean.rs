@@ -1,4 +1,5 @@
-//! What earlier measurements left behind goes away before the next, so that none is slower for being later.
+//! The removal of the remains of earlier measurements, so that no measurement is slower for being
+//! later.
 
 use std::fmt::Write;
 

@@ -14,19 +14,19 @@ use crate::{
     work,
 };
 
-/// How exactly the end is seen.
+/// The precision with which the end is observed.
 const LOOK: Duration = Duration::from_millis(1);
 /// Longer than the longest poll interval among the contestants, a minute.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What one repetition of one contestant came to.
+/// The results of one repetition of one contestant.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sample {
     pub(crate) jobs: u32,
     pub(crate) tasks: u32,
     /// From the start of the worker to the moment when its tables say that nothing is left.
     pub(crate) load: Load,
-    /// What could not be measured, and why.
+    /// The figures that could not be measured, with the reasons.
     #[serde(skip)]
     pub(crate) notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What pgflow for TypeScript made of the floor that was measured beside it.
+//! The figures of pgflow for TypeScript relative to the floor that was measured beside it.
 
 use crate::{floor::Floor, work::Work};
 

@@ -1,4 +1,4 @@
-//! What the server counts, read by statements whose own part is taken off.
+//! The counters of the server, read by statements whose own part is subtracted.
 
 use pgflow::sqlx::{self, AssertSqlSafe, PgConnection, PgPool, Row, postgres::PgRow};
 
@@ -19,7 +19,7 @@ pub(super) struct Reader {
     own: i64,
 }
 
-/// Where a server is.
+/// The location of a server.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) backend: u32,

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-/// How far the ages of the server and of its first process may be apart: the clock is read some time after the process began.
+/// The largest difference between the ages of the server and of its first process: the clock is
+/// read some time after the process began.
 const TOLERANCE: f64 = 10.0;
 /// Ended children are looked for again when some were reaped while the others were read.
 const TRIES: usize = 50;
@@ -134,7 +135,8 @@ impl Process {
     }
 }
 
-/// What the kernel tells each program about its ticks: entry 17 of the auxiliary vector.
+/// Returns the ticks per second that the kernel reports to each program: entry 17 of the auxiliary
+/// vector.
 fn ticks_per_second() -> f64 {
     const CLOCK_TICKS: usize = 17;
     const DEFAULT: f64 = 100.0;

@@ -1,4 +1,5 @@
-//! What a claimed task is given: the flow's input, its dependencies' outputs, an element; and the flow's input beside it where it is wanted.
+//! The input of a claimed task: the flow's input, its dependencies' outputs, an element; and the
+//! flow's input in addition if it is wanted.
 
 use serde_json::{Value, json};
 

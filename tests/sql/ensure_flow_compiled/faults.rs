@@ -91,7 +91,7 @@ fn call(function: &str, returns: &str) -> [String; 2] {
     ]
 }
 
-/// What startup does in its one transaction, with a worker for each step of the flow.
+/// Executes the one transaction of startup, with a worker for each step of the flow.
 async fn start_up(session: &mut PgConnection, steps: &[Step]) -> sqlx::Result<String> {
     let answer = ensure_in(&mut *session, "step", steps).await?;
     sqlx::query("select pgflow.track_worker_function($1)")

@@ -1,4 +1,5 @@
-//! What `fail_task` does with messages: that of the task, those of its siblings, and those of a run whose tasks lie in several queues.
+//! The effect of `fail_task` on messages: that of the task, those of its siblings, and those of a
+//! run with several queues.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;
@@ -48,7 +49,7 @@ async fn move_to(pool: &PgPool, run_id: Uuid, step: &str, index: i32, queue: &'s
     .expect("moved");
 }
 
-/// How many messages of each queue are live, and how many archived.
+/// Returns the numbers of live and of archived messages of each queue.
 async fn live_and_archived(pool: &PgPool, queues: &[&str]) -> Vec<(usize, usize)> {
     let mut counts = Vec::new();
     for queue in queues {

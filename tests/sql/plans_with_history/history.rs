@@ -1,4 +1,4 @@
-//! What years leave behind: ended runs with their tasks, and archived messages.
+//! The remains of years: ended runs with their tasks, and archived messages.
 
 use sqlx::{AssertSqlSafe, PgPool};
 

@@ -23,7 +23,7 @@ struct Session<'a> {
     db: &'a TestDb,
     connection: PgConnection,
     worker: Uuid,
-    /// What the planner knows: said with each fault.
+    /// The knowledge of the planner: shown with each fault.
     knows: &'static str,
     faults: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! What operators and whole processes ask: of tens of thousands of workers that have stopped, it reads none.
+//! The queries of operators and whole processes: they read none of tens of thousands of stopped
+//! workers.
 
 use sqlx::PgTransaction;
 use uuid::Uuid;
@@ -25,7 +26,7 @@ impl Session<'_> {
         done
     }
 
-    /// What is asked while these tasks run.
+    /// Executes the queries while these tasks run.
     pub(super) async fn operations(&mut self, tasks: &[Claimed]) {
         let worker = self.worker;
         let beats = self
@@ -69,7 +70,7 @@ impl Session<'_> {
         self.fencing().await;
     }
 
-    /// What `pgflow workers` shows.
+    /// Executes the query of `pgflow workers`.
     async fn statuses(&mut self, tasks: usize) {
         for filter in [
             "function_name = 'test-worker' and stopped_at is null",

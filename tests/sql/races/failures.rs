@@ -32,7 +32,7 @@ async fn all_of(pool: &PgPool, run: Uuid) -> Value {
         .expect("the run can be read")
 }
 
-/// What a waiting report does once it is let through.
+/// The effect of a waiting report once it may proceed.
 #[derive(Debug, Clone, Copy)]
 enum Report {
     Retry,

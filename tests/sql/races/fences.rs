@@ -25,7 +25,7 @@ async fn fence_charge(db: impl PgExecutor<'_>) -> sqlx::Result<Vec<String>> {
     fence(db, &["charge"], Some("deploy")).await
 }
 
-/// Why the workers of the function were told to stop.
+/// Returns the reason why the workers of the function were asked to stop.
 async fn told(pool: &PgPool, worker: Uuid) -> Option<String> {
     told_to_stop(pool, &[worker]).await.remove(0)
 }

@@ -13,7 +13,7 @@ use crate::support::flows::{claim_one, complete, drain, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::{claim_all, database_with, fail_for_good, of_step};
 
-/// What the function got: payload, event name, topic, whether it is private.
+/// The arguments that the function received: payload, event name, topic, privacy.
 type Sent = (Value, String, String, bool);
 
 async fn install_realtime(pool: &PgPool) {

@@ -62,7 +62,7 @@ pub(super) async fn start_many_as(
         .expect("the runs can be started")
 }
 
-/// Why a call with new ids is refused; that it changed nothing is asserted.
+/// Returns the reason why a call with new ids is refused; asserts that it changed nothing.
 async fn refusal(pool: &PgPool, flow: &str, inputs: &[Option<Value>]) -> String {
     raised(unchanged(pool, try_start_many(pool, flow, inputs, None)).await)
 }

@@ -1,4 +1,4 @@
-//! Who gets which tasks, where each step has a queue.
+//! The tasks that each worker gets, with a queue for each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -22,8 +22,8 @@ async fn notified(pool: &PgPool, ago: &'static str) {
     changed.expect("time can be changed");
 }
 
-/// Which queues are notified of a run's start when all but this one were notified this very moment. A start that takes 20 ms says nothing,
-/// and is done again.
+/// Returns the queues that are notified of a run's start when all but this one were notified at
+/// this very moment. A start that takes 20 ms proves nothing, and is repeated.
 async fn notified_but(pool: &PgPool, hints: &mut Hints, quiet: &str, flow: &str) -> Vec<String> {
     for _ in 0..100 {
         sqlx::query(

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::DEADLINE;
 use crate::support::eventually;
 
-/// How often callers start a run, and supervisors a process.
+/// The interval at which callers start a run, and supervisors a process.
 const PACE: Duration = Duration::from_millis(25);
 /// The item that is held at a gate.
 const HELD: u32 = 1_000;
@@ -37,7 +37,7 @@ struct Ran {
     index: i32,
 }
 
-/// What the handlers of all builds did.
+/// The effects of the handlers of all builds.
 #[derive(Debug, Clone)]
 struct Effects {
     ran: Arc<Mutex<Vec<Ran>>>,
@@ -52,7 +52,7 @@ impl Effects {
         }
     }
 
-    /// What handlers do.
+    /// Executes a handler.
     async fn run(&self, build: &'static str, ctx: &StepContext, item: Option<u32>) -> String {
         let ran = Ran {
             build,

@@ -86,7 +86,7 @@ const V2: Start = |pool, effects| {
     })
 };
 
-/// How many runs of the flow have not ended.
+/// Returns the number of runs of the flow that have not ended.
 async fn running(pool: &PgPool, flow: &str) -> i64 {
     sqlx::query_scalar(
         "select count(*) from pgflow.runs where flow_slug = $1 and status = 'started'",

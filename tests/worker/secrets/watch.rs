@@ -31,11 +31,11 @@ pub(super) struct Watch {
     errors: Vec<String>,
 }
 
-/// What a search found that no one may see, and where secrets lie that may.
+/// The results of a search: secrets in forbidden places, and in allowed ones.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) data: Vec<String>,
-    /// How many messages that this project did not write hold the secret.
+    /// The number of messages from outside this project that contain the secret.
     pub(super) messages: i64,
     pub(super) notifications: usize,
 }
@@ -161,7 +161,7 @@ async fn queues(pool: &PgPool) -> Vec<String> {
         .unwrap()
 }
 
-/// What is said about every step of every run.
+/// Returns the explanations of every step of every run.
 async fn explanations(pool: &PgPool) -> Vec<String> {
     sqlx::query_scalar(
         "select pgflow.explain_step(run_id, step_slug)::text from pgflow.step_states",

@@ -1,4 +1,4 @@
-//! What the handlers did: the truth that the tables are compared with.
+//! The effects of the handlers: the truth that the tables are compared with.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -13,10 +13,10 @@ use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How many other attempts a long handler waits for.
+/// The number of other attempts that a long handler waits for.
 const LONG: usize = 60;
 
-/// How a handler behaves.
+/// The behaviour of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Short,
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// What became of an attempt.
+/// The fate of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     /// Still running, or dropped.
@@ -183,7 +183,7 @@ impl Effects {
         all_dropped
     }
 
-    /// How many attempts were made of all tasks together.
+    /// Returns the number of attempts of all tasks together.
     pub(super) fn attempts(&self) -> usize {
         let attempts = self.inner.attempts.lock().expect("no panic while noting");
         attempts.values().map(Vec::len).sum()

@@ -28,7 +28,7 @@ impl TaskHandler for Job {
     }
 }
 
-/// How its slots get jobs.
+/// The way in which its slots get jobs.
 #[derive(Debug)]
 enum Fetch {
     /// One for each slot and signal. Signals are notifications of new jobs and the ticks of this interval; where all jobs are queued
@@ -38,7 +38,7 @@ enum Fetch {
     LocalQueue,
 }
 
-/// How it fetches and completes.
+/// The way in which it fetches and completes.
 #[derive(Debug)]
 pub(crate) struct Graphile {
     fetch: Fetch,
@@ -60,7 +60,7 @@ impl Graphile {
         }
     }
 
-    /// What its guide calls a throughput-oriented worker.
+    /// Returns the configuration that its guide calls a throughput-oriented worker.
     pub(crate) fn batched() -> Self {
         Self {
             completion_delay: Some(Duration::from_millis(5)),

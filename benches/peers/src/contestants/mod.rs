@@ -1,4 +1,4 @@
-//! Who takes part, and what each of them has to be able to do.
+//! The contestants, and the interface that each of them implements.
 
 mod apalis;
 mod entries;
@@ -12,10 +12,10 @@ use crate::{Result, server::Database};
 
 /// One library with one choice of settings.
 pub(crate) trait Contestant {
-    /// What is about to take its first job.
+    /// A worker that is about to take its first job.
     type Ready;
 
-    /// What takes jobs, in tasks of this process.
+    /// A worker that takes jobs, in tasks of this process.
     type Worker;
 
     /// Asks its tables whether anything is left to do.
@@ -37,7 +37,7 @@ pub(crate) trait Contestant {
     async fn stop(&self, worker: Self::Worker) -> Result<()>;
 }
 
-/// What a contestant is given.
+/// The options of a contestant.
 #[derive(Debug)]
 pub(crate) struct Terms<'a> {
     pub(crate) database: &'a Database,

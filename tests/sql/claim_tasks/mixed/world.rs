@@ -11,7 +11,7 @@ use crate::support::flows::{
     FUNCTION, claim, complete, define, define_with_step_queues, start, step, step_worker, worker,
 };
 
-/// What a message is to the worker that reads it.
+/// The class of a message for the worker that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Queued,
@@ -33,7 +33,7 @@ pub(super) const CLASSES: [Class; 6] = [
     Class::Locked,
 ];
 
-/// Why a worker may not run what a message stands for.
+/// The reason why a worker may not run the task of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     NoTask,
@@ -295,8 +295,8 @@ impl World {
             .expect("a claim that is not refused by an error")
     }
 
-    /// What the rows must be after a claim of messages of these classes. Where the clock decides, what is there is taken over after it
-    /// was checked.
+    /// Returns the required rows after a claim of messages of these classes. Values that depend on
+    /// the clock are copied from the actual rows after a check.
     pub(super) fn after_claim(&self, before: &Value, after: &Value, ids: &[(Class, i64)]) -> Value {
         let mut rows = before.clone();
         for (class, id) in ids {
@@ -336,7 +336,8 @@ impl World {
         rows
     }
 
-    /// What the rows must be after a claim that was refused for these messages, the first of which is the function's reason.
+    /// Returns the required rows after a claim that was refused for these messages, the first of
+    /// which is the function's reason.
     pub(super) fn after_refusal(
         &self,
         before: &Value,
