@@ -1,8 +1,9 @@
-//! Audits the crates that a lock file pins: `cargo run --example crate_audit [-- path/to/Cargo.lock]`
+//! Audits the crates that a lock file pins: `cargo run --example crate_audit [--
+//! path/to/Cargo.lock]`
 //!
-//! Manifests come from the local cargo registry; a crate that is not there counts as unknown. Runs on
-//! the server that `DATABASE_URL` names, else on a private one that ends with the program. A run that
-//! an earlier process left unfinished is finished first.
+//! Manifests come from the local cargo registry; a crate that is not there counts as unknown. Runs
+//! on the server that `DATABASE_URL` names, else on a private one that ends with the program. A run
+//! that an earlier process left unfinished is finished first.
 
 use std::{collections::BTreeMap, fmt::Write, io, path::Path, path::PathBuf, time::Duration};
 

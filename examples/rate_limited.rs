@@ -1,8 +1,8 @@
 //! Copies pages of a service that refuses to be asked too often: `cargo run --example rate_limited`
 //!
-//! A refusal says when to come back, and the step says so to Postgres. A page that does not exist is
-//! not asked for again. Runs on the server that `DATABASE_URL` names, else on a private one that ends
-//! with the program.
+//! A refusal says when to come back, and the step says so to Postgres. A page that does not exist
+//! is not asked for again. Runs on the server that `DATABASE_URL` names, else on a private one that
+//! ends with the program.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -20,7 +20,8 @@ pub(crate) fn parse_migration(file_name: &str) -> Result<(i32, &str), String> {
     }
 }
 
-/// Versions count from 1 without gaps: two branches that both add a migration collide here, not in a database.
+/// Versions count from 1 without gaps: two branches that both add a migration collide here, not in
+/// a database.
 pub(crate) fn check_sequence(sorted_versions: &[i32]) -> Result<(), String> {
     for (version, expected) in sorted_versions.iter().zip(1..) {
         if *version < expected {

@@ -1,6 +1,7 @@
 //! The SQL of pgflow, embedded: numbered migrations and the current text of every function.
 //!
-//! This crate holds text only; `pgflow_runtime::migrate` applies it. The rules for the files stand in its `README.md`.
+//! This crate holds text only; `pgflow_runtime::migrate` applies it. The rules for the files stand
+//! in its `README.md`.
 
 #[cfg(test)]
 mod file_rules;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use pgflow_migrations::FUNCTIONS;
 
-/// The cells of each table row of the document, with the number of its line; heads and rules are no rows.
+/// The cells of each table row of the document, with the number of its line; heads and rules are no
+/// rows.
 fn rows(document: &str) -> Vec<(usize, Vec<&str>)> {
     let lines: Vec<&str> = document.lines().map(str::trim).collect();
     let is_rule = |line: &str| line.starts_with("|-") || line.starts_with("| -");

@@ -4,7 +4,8 @@ use pgflow::sqlx::{self, AssertSqlSafe, PgPool, types::Uuid};
 
 use crate::{Result, flows::Data};
 
-/// Fails unless all of these runs have completed, with so many tasks each that returned `output`, and the flow's queues are empty.
+/// Fails unless all of these runs have completed, with so many tasks each that returned `output`,
+/// and the flow's queues are empty.
 pub(crate) async fn check(
     pool: &PgPool,
     flow_slug: &str,

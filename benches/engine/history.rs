@@ -164,12 +164,14 @@ impl Source<'_> {
     }
 }
 
-/// Runs in the order of their time; ids have none, so the indexes that hold them grow as they do in use. The last run was started an hour ago.
+/// Runs in the order of their time; ids have none, so the indexes that hold them grow as they do in
+/// use. The last run was started an hour ago.
 const PAST: &str = "
     select n, md5('{slug}' || n)::uuid as run_id, now() - interval '1 hour' - ({runs} - n) * interval '20 seconds' as at
     from generate_series(1, {runs}::bigint) n";
 
-/// The flow's steps, each with its place among those of its queue, and that queue's last id of a message.
+/// The flow's steps, each with its place among those of its queue, and that queue's last id of a
+/// message.
 const STEPS: &str = "
     select s.step_slug, s.step_index, s.step_type, s.queue_name,
         case s.step_type when 'map' then '[\"\"]'::jsonb else '\"\"' end as output,

@@ -12,10 +12,12 @@ use crate::{
 
 /// Measures what the engine costs: tasks a second, latency, processor time, statements, WAL.
 ///
-/// Without a URL it starts a private Postgres that is as durable as a real one, and removes it afterwards. The database that a URL names
-/// should hold nothing else: the benchmark fills it, and empties the tables of pgflow when all runs in them are its own.
+/// Without a URL it starts a private Postgres that is as durable as a real one, and removes it
+/// afterwards. The database that a URL names should hold nothing else: the benchmark fills it, and
+/// empties the tables of pgflow when all runs in them are its own.
 ///
-/// Machines drift: compare figures of one run with each other, never with those of another day. `benches/README.md` says what each figure means.
+/// Machines drift: compare figures of one run with each other, never with those of another day.
+/// `benches/README.md` says what each figure means.
 #[derive(Debug, Parser)]
 #[command(name = "engine", bin_name = "cargo bench --bench engine --", version = None, args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
@@ -48,13 +50,15 @@ pub(crate) struct Serve {
 /// The size of a worker.
 #[derive(Debug, Clone, Copy, Args, Serialize)]
 pub(crate) struct Worker {
-    /// Slots of each worker, and so the size of its batches. In step mode each step's worker has that many
+    /// Slots of each worker, and so the size of its batches. In step mode each step's worker has
+    /// that many
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = one_or_more)]
     pub(crate) concurrency: usize,
     /// Connections of each instance's pool, and of those who start runs
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) connections: u32,
-    /// Bytes of the input of each run (of each element, for maps) and of each step's output; steps return a string of that size
+    /// Bytes of the input of each run (of each element, for maps) and of each step's output; steps
+    /// return a string of that size
     #[arg(long, default_value_t = 0, value_name = "BYTES")]
     pub(crate) payload: usize,
 }
@@ -103,7 +107,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Switch::On, value_name = "WHETHER")]
     pub(crate) statements: Switch,
 
-    /// One queue for a flow and one worker, a queue and a worker for each step, or both, interleaved
+    /// One queue for a flow and one worker, a queue and a worker for each step, or both,
+    /// interleaved
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ModeOption::Flow], value_name = "MODE")]
     mode: Vec<ModeOption>,
 
@@ -111,8 +116,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Events::Runs], value_name = "LEVEL")]
     events: Vec<Events>,
 
-    /// Ended runs that the database holds before; several with commas between are interleaved, each in a database of its own, and a million takes
-    /// one to three minutes
+    /// Ended runs that the database holds before; several with commas between are interleaved, each
+    /// in a database of its own, and a million takes one to three minutes
     #[arg(long, value_delimiter = ',', default_values_t = [0], value_name = "RUNS")]
     history: Vec<u64>,
 
@@ -120,7 +125,8 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
 
-    /// Instances of the worker (in step mode: of all steps' workers), in this process and each with a pool of its own
+    /// Instances of the worker (in step mode: of all steps' workers), in this process and each with
+    /// a pool of its own
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: u32,
 
@@ -130,7 +136,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) session: Session,
 
-    /// Runs in each measurement [default: as many as have 10,000 tasks; 300 for `latency`, 500 for `starvation`, 2,000 for `start`]
+    /// Runs in each measurement [default: as many as have 10,000 tasks; 300 for `latency`, 500 for
+    /// `starvation`, 2,000 for `start`]
     #[arg(long, value_name = "N", value_parser = one_or_more)]
     pub(crate) runs: Option<usize>,
 

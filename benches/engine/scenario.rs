@@ -67,7 +67,8 @@ impl Scenario {
         Self::Start,
     ];
 
-    /// The flow whose throughput is measured, and how many elements its list has: `elements` when that is to be chosen.
+    /// The flow whose throughput is measured, and how many elements its list has: `elements` when
+    /// that is to be chosen.
     pub(crate) fn throughput(self, elements: usize) -> Option<(Shape, usize)> {
         match self {
             Self::One => Some((Shape::One, 1)),
@@ -83,8 +84,8 @@ impl Scenario {
         }
     }
 
-    /// The flows whose ended runs make a history for this scenario: those that are measured, unless they have so many steps that a history of
-    /// them would be one of few runs.
+    /// The flows whose ended runs make a history for this scenario: those that are measured, unless
+    /// they have so many steps that a history of them would be one of few runs.
     pub(crate) fn history(self) -> &'static [Shape] {
         match self {
             Self::One => &[Shape::One],

@@ -103,7 +103,8 @@ async fn start_all<F: Measured>(pool: &PgPool, way: Way, runs: usize, data: &Dat
     Ok(())
 }
 
-/// Starts runs over all connections of the pool, a batch as soon as one before it was started; returns their ids.
+/// Starts runs over all connections of the pool, a batch as soon as one before it was started;
+/// returns their ids.
 async fn start_batches<F: Measured>(pool: &PgPool, runs: usize, data: &Data) -> Result<Vec<Uuid>> {
     let inputs: Vec<F::Input> = (0..BATCH).map(|_| F::Input::make(data, 1)).collect();
     let inputs = Arc::new(inputs);

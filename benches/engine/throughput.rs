@@ -34,7 +34,8 @@ pub(crate) fn runs<F: Measured>(options: &Options, elements: usize) -> usize {
         .unwrap_or_else(|| TASKS.div_ceil(F::tasks(elements)))
 }
 
-/// Queues runs and lets workers do them. The clock of the work runs from the moment when the workers are ready until the last message is archived.
+/// Queues runs and lets workers do them. The clock of the work runs from the moment when the
+/// workers are ready until the last message is archived.
 pub(crate) async fn throughput<F: Measured>(
     place: &mut Place,
     options: &Options,
@@ -76,7 +77,8 @@ impl Bench<'_> {
         self.pools.iter().chain([other]).collect()
     }
 
-    /// Runs the flow until all sessions know what they will be asked, and for as long as `--churn` says.
+    /// Runs the flow until all sessions know what they will be asked, and for as long as `--churn`
+    /// says.
     async fn warm_up<F: Measured>(&self, options: &Options) -> Result<()> {
         let until = Instant::now() + Duration::from_secs_f64(options.churn);
         let elements = self.elements.min(options.warm_up.max(1));

@@ -72,7 +72,8 @@ impl Variant {
         all
     }
 
-    /// In what this one and `base` differ, if that is one thing, and what they share: `mode step / flow` and `events runs, history 0`.
+    /// In what this one and `base` differ, if that is one thing, and what they share: `mode step /
+    /// flow` and `events runs, history 0`.
     pub(crate) fn against(&self, base: &Self) -> Option<(String, String)> {
         let (mut differ, mut same) = (Vec::new(), Vec::new());
         for (name, value, other) in [

@@ -25,7 +25,8 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Longer than a lost attempt takes to come back.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Starts runs over all connections of the pool, each as soon as one before it was started; returns their ids.
+/// Starts runs over all connections of the pool, each as soon as one before it was started; returns
+/// their ids.
 pub(crate) async fn start_runs<F: Measured>(
     pool: &PgPool,
     runs: usize,
@@ -95,7 +96,8 @@ impl Queues {
         Ok(Self(format!("select not ({})", any.join(" or "))))
     }
 
-    /// Waits until all handlers have run and their results have arrived. Asks nothing of the database before that.
+    /// Waits until all handlers have run and their results have arrived. Asks nothing of the
+    /// database before that.
     pub(crate) async fn drained(&self, pool: &PgPool, work: &Work) -> Result<()> {
         all_done(work).await?;
         let since = Instant::now();

@@ -11,8 +11,9 @@
 //! let load = meter.load(stopped, &[&pool]).await?;     // what the sessions counted
 //! ```
 //!
-//! Sessions tell the server what they counted once a second, and late when they are idle. Those of the given pools are made to tell at
-//! once; every other session that worked must have ended before [`Meter::load`], which waits for that.
+//! Sessions tell the server what they counted once a second, and late when they are idle. Those of
+//! the given pools are made to tell at once; every other session that worked must have ended before
+//! [`Meter::load`], which waits for that.
 //!
 //! Needs nothing but std, sqlx and serde, so that other programs can include it.
 #![allow(
@@ -131,7 +132,8 @@ impl Meter {
         &self.notes
     }
 
-    /// Writes a checkpoint, so that whole pages in the WAL are comparable; without the right to do so, says so once.
+    /// Writes a checkpoint, so that whole pages in the WAL are comparable; without the right to do
+    /// so, says so once.
     pub(crate) async fn checkpoint(&mut self) -> Result<()> {
         let why = "there was no checkpoint before the work, so WAL figures vary: this role may not write one";
         if !self.reader.checkpoint(&mut self.session).await? && !self.notes.iter().any(|n| n == why)
@@ -172,7 +174,8 @@ impl Meter {
         })
     }
 
-    /// Reads what was counted, once the sessions of `pools` have told it and all others that worked have ended.
+    /// Reads what was counted, once the sessions of `pools` have told it and all others that worked
+    /// have ended.
     pub(crate) async fn load(&mut self, stopped: Stopped, pools: &[&PgPool]) -> Result<Load> {
         let known = self.reader.flush(pools).await?;
         let open = self.reader.settle(&mut self.session, &known).await?;

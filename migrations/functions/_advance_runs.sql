@@ -1,8 +1,9 @@
--- Carries runs on as far as they go without a worker: evaluates conditions, completes steps without tasks, starts steps that are
--- ready. Loops until nothing changes, so a step never leaves `created` before its condition was evaluated, whatever
--- made it ready, and no depth is too deep. A run that this leaves without steps is finished by _settle_steps.
--- Returns whether new tasks were queued.
--- Locks: needs the runs' rows; takes step states. Callers: start_flows, complete_tasks, _exhaust_task.
+-- Carries runs on as far as they go without a worker: evaluates conditions, completes steps without
+-- tasks, starts steps that are ready. Loops until nothing changes, so a step never leaves `created`
+-- before its condition was evaluated, whatever made it ready, and no depth is too deep. A run that
+-- this leaves without steps is finished by _settle_steps. Returns whether new tasks were queued.
+-- Locks: needs the runs' rows; takes step states. Callers: start_flows, complete_tasks,
+-- _exhaust_task.
 create or replace function pgflow._advance_runs(run_ids uuid[]) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -19,11 +20,13 @@ declare
     v_count int;
 begin
     loop
-        -- Each row is looked up by itself; the limits see to that. As plain joins, planned when the tables were small, this reads all runs that
-        -- ever were. Changes look for the row's place (ctid) first, for the same reason: it leaves one way to the row. The place can't change, as
-        -- whoever changes the row holds the run's lock.
+        -- Each row is looked up by itself; the limits see to that. As plain joins, planned when the
+        -- tables were small, this reads all runs that ever were. Changes look for the row's place
+        -- (ctid) first, for the same reason: it leaves one way to the row. The place can't change,
+        -- as whoever changes the row holds the run's lock.
         select
-            -- Never NULL, as bool_or is when no step is ready: `and` would go on to call the function.
+            -- Never NULL, as bool_or is when no step is ready: `and` would go on to call the
+            -- function.
             coalesce(bool_or(d.is_conditional), false),
             coalesce(bool_or(s.initial_tasks = 0), false),
             array_agg(s.run_id order by s.run_id, s.step_slug) filter (where s.initial_tasks > 0),

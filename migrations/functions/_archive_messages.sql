@@ -1,6 +1,8 @@
--- Archives messages, grouped by queue. Returns how many were there to archive: one that is gone already is no error, and neither is a queue
--- that somebody dropped. The task rows say what happened to the work, and no run may hang for what was done to its messages.
--- Locks: queue rows, blocking. Task rows come first. Callers: complete_tasks, fail_task, claim_tasks, _exhaust_task, _fail_run, _skip_steps.
+-- Archives messages, grouped by queue. Returns how many were there to archive: one that is gone
+-- already is no error, and neither is a queue that somebody dropped. The task rows say what
+-- happened to the work, and no run may hang for what was done to its messages.
+-- Locks: queue rows, blocking. Task rows come first. Callers: complete_tasks, fail_task,
+-- claim_tasks, _exhaust_task, _fail_run, _skip_steps.
 create or replace function pgflow._archive_messages(queue_names text[], message_ids bigint[]) returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -24,7 +26,8 @@ begin
             select count(*) into v_archived from pgmq.archive(v_group.queue_name, v_group.ids);
         exception
             when unique_violation then
-                -- Copied back out of the archive by hand, which keeps the copy that it has. A look-up for each message, however long the archive.
+                -- Copied back out of the archive by hand, which keeps the copy that it has. A
+                -- look-up for each message, however long the archive.
                 execute format(
                     'delete from pgmq.%I q where q.msg_id = any ($1) and q.msg_id = (select a.msg_id from pgmq.%I a where a.msg_id = q.msg_id)',
                     'q_' || v_group.queue_name, 'a_' || v_group.queue_name

@@ -1,4 +1,5 @@
--- Raises PF004 unless the JSON is laid out as a shape; what it says is checked by _assert_step_slugs, _define_flow and _define_step.
+-- Raises PF004 unless the JSON is laid out as a shape; what it says is checked by
+-- _assert_step_slugs, _define_flow and _define_step.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._assert_shape(flow_slug text, shape jsonb) returns void
 language plpgsql immutable
@@ -21,7 +22,8 @@ begin
             or jsonb_path_exists(v_step, '$.dependencies[*] ? (@.type() != "string")')
             or jsonb_typeof(v_step -> 'whenUnmet') is distinct from 'string'
             or jsonb_typeof(v_step -> 'whenExhausted') is distinct from 'string'
-            -- A value that is not `defined` would be stored, and every later start would find another shape.
+            -- A value that is not `defined` would be stored, and every later start would find
+            -- another shape.
             or v_step #>> '{requiredInputPattern,defined}' is distinct from (v_step #> '{requiredInputPattern,value}' is not null)::text
             or v_step #>> '{forbiddenInputPattern,defined}' is distinct from (v_step #> '{forbiddenInputPattern,value}' is not null)::text
         then

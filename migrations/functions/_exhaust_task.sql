@@ -1,7 +1,9 @@
--- A started task has no attempt left: its step's when_exhausted decides. fail: the run fails. skip, skip-cascade: the task
--- fails, the step is skipped (reason handler_failed), its other active tasks with it, and the run goes on.
--- A run that would end with an output that is too large fails as well. Returns whether new tasks were queued.
--- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: fail_task, requeue_stalled_tasks.
+-- A started task has no attempt left: its step's when_exhausted decides. fail: the run fails. skip,
+-- skip-cascade: the task fails, the step is skipped (reason handler_failed), its other active tasks
+-- with it, and the run goes on. A run that would end with an output that is too large fails as
+-- well. Returns whether new tasks were queued.
+-- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: fail_task,
+-- requeue_stalled_tasks.
 create or replace function pgflow._exhaust_task(run_id uuid, step_slug text, task_index int, error_message text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -38,7 +40,8 @@ begin
         perform pgflow._skip_steps(v_run_id, v_slug, 'handler_failed', error_message, cascade => v_mode = 'skip-cascade');
         return pgflow._advance_runs(array[v_run_id]);
     exception when sqlstate 'PF009' then
-        -- The run would end, with an output that can't be stored: see _settle_steps. All that this did is undone.
+        -- The run would end, with an output that can't be stored: see _settle_steps. All that this
+        -- did is undone.
         perform pgflow._fail_run(v_run_id, v_slug, task_index, sqlerrm);
         return false;
     end;

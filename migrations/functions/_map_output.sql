@@ -1,4 +1,5 @@
--- The outputs of a map's tasks, in the order of its elements. NULL when they are together larger than JSON can be (256 MB).
+-- The outputs of a map's tasks, in the order of its elements. NULL when they are together larger
+-- than JSON can be (256 MB).
 -- Locks: none. Callers: complete_tasks.
 create or replace function pgflow._map_output(run_id uuid, step_slug text) returns jsonb
 language plpgsql stable

@@ -1,6 +1,8 @@
--- Gives steps that were just started their tasks: one task and one message for a single step, one of each per element for a map. A map's list is
--- taken apart here, once. `tasks`: how many that makes.
--- Locks: needs the runs' rows; new tasks and messages are nobody else's yet. Callers: _advance_runs.
+-- Gives steps that were just started their tasks: one task and one message for a single step, one
+-- of each per element for a map. A map's list is taken apart here, once. `tasks`: how many that
+-- makes.
+-- Locks: needs the runs' rows; new tasks and messages are nobody else's yet. Callers:
+-- _advance_runs.
 create or replace function pgflow._queue_tasks(run_ids uuid[], step_slugs text[], tasks bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -57,8 +59,8 @@ begin
         group by d.queue_name, coalesce(d.opt_start_delay, 0)
         order by d.queue_name
     loop
-        -- What pgmq.send_batch does, whose three layers and whose results, joined to the tasks, would cost as much as all the rest. Ids are given
-        -- in the order of the array.
+        -- What pgmq.send_batch does, whose three layers and whose results, joined to the tasks,
+        -- would cost as much as all the rest. Ids are given in the order of the array.
         execute format(
             'with sent as (insert into pgmq.%I (vt, message) select $1, u from unnest($2) u returning msg_id)
              select array_agg(s.msg_id order by s.msg_id) from sent s',

@@ -1,7 +1,8 @@
--- Appends a step to a plain flow; its dependencies must stand before it. The same call again returns the step as it is stored;
--- a call that would change its structure is refused, and so is a new step once the flow has runs: a shape is immutable.
--- Options (attempts, delays, timeout) of a stored step are never changed here; update pgflow.steps to tune them.
--- Raises PF001 (flow), PF004 (slug, graph, option, pattern, mode), PF011 (a flow with step queues).
+-- Appends a step to a plain flow; its dependencies must stand before it. The same call again
+-- returns the step as it is stored; a call that would change its structure is refused, and so is a
+-- new step once the flow has runs: a shape is immutable. Options (attempts, delays, timeout) of a
+-- stored step are never changed here; update pgflow.steps to tune them. Raises PF001 (flow), PF004
+-- (slug, graph, option, pattern, mode), PF011 (a flow with step queues).
 -- Locks: definitions, the flow, its row. Callers: SQL users.
 create or replace function pgflow.add_step(
     flow_slug text,
@@ -38,8 +39,8 @@ begin
             errcode = 'PF011',
             hint = 'Its definition comes from its workers.';
     end if;
-    -- Here, and not for each step of a flow that is just being compiled, which can have no run: no index leads from a flow to its runs, so
-    -- this may read a long history.
+    -- Here, and not for each step of a flow that is just being compiled, which can have no run: no
+    -- index leads from a flow to its runs, so this may read a long history.
     if not exists (
         select from pgflow.steps s where s.flow_slug = v_flow.flow_slug and lower(s.step_slug collate "C") = lower(add_step.step_slug collate "C")
     ) then
@@ -50,8 +51,9 @@ begin
                 errcode = 'PF004',
                 hint = 'A shape is immutable. Define the new one under a new flow slug.';
         end if;
-        -- Whoever started a transaction of REPEATABLE READ before this, and starts a run in it after, would not see the step: a row that was
-        -- locked like this and then changed is refused there (40001).
+        -- Whoever started a transaction of REPEATABLE READ before this, and starts a run in it
+        -- after, would not see the step: a row that was locked like this and then changed is
+        -- refused there (40001).
         perform from pgflow.flows f where f.flow_slug = v_flow.flow_slug for update;
         update pgflow.flows f set flow_slug = f.flow_slug where f.flow_slug = v_flow.flow_slug;
     end if;

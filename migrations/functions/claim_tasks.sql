@@ -1,21 +1,29 @@
--- What a worker calls: takes up to `max_tasks` visible messages off its queue and starts their tasks. Every message is classified before
--- anything changes:
+-- What a worker calls: takes up to `max_tasks` visible messages off its queue and starts their
+-- tasks. Every message is classified before anything changes:
 --   queued       its task is waiting: claimed
---   started      its task is running elsewhere, and the message came into sight again: hidden until the task's recovery deadline, which
---                repeated reads never push out; no attempt is counted
+--   started      its task is running elsewhere, and the message came into sight again: hidden until
+--                the task's recovery deadline, which repeated reads never push out; no attempt is
+--                counted
 --   terminal     its task, step or run has ended: archived
---   unsupported  no task has it, or the task is not this worker's to run, or its body says otherwise: fatal. Nothing is claimed or archived, the
---                worker's function is disabled, and only these rows return (raising would undo the disabling)
---   alone        its task is waiting for its last attempt, for which nothing else may run in the process of its worker (see recover_tasks).
---                A process that runs nothing takes it, and nothing else; else one process makes room for it: claims of its workers hand out
---                nothing until their tasks have ended. The others leave the message hidden for a second
--- Messages are read in the order in which they became visible, which is how PGMQ's index has them: hidden ones cost nothing.
--- A message whose task is locked by somebody else is left for the next claim, and this one reads past it (see _read_past_locked); so is a fatal
--- answer, with all that was read, while somebody else holds the function's row. `max_attempts` of a row goes with its `attempt`, which counts all
--- starts: it includes those that do not count, and the one that is made alone.
--- Raises PF007 (unknown or stopped worker), PF008 (visibility), PF009 (max_tasks). A deprecated worker gets nothing.
--- Locks: queue rows, then tasks; last, for a fatal answer, the function's row, and for an attempt alone the workers' rows. It waits for none of them, so it can't be part of a deadlock: a fence
--- holds the function and waits for workers, and a deletion holds workers and waits for tasks and queues.
+--   unsupported  no task has it, or the task is not this worker's to run, or its body says
+--                otherwise: fatal. Nothing is claimed or archived, the worker's function is
+--                disabled, and only these rows return (raising would undo the disabling)
+--   alone        its task is waiting for its last attempt, for which nothing else may run in the
+--                process of its worker (see recover_tasks). A process that runs nothing takes it,
+--                and nothing else; else one process makes room for it: claims of its workers hand
+--                out nothing until their tasks have ended. The others leave the message hidden for
+--                a second
+-- Messages are read in the order in which they became visible, which is how PGMQ's index has them:
+-- hidden ones cost nothing. A message whose task is locked by somebody else is left for the next
+-- claim, and this one reads past it (see _read_past_locked); so is a fatal answer, with all that
+-- was read, while somebody else holds the function's row. `max_attempts` of a row goes with its
+-- `attempt`, which counts all starts: it includes those that do not count, and the one that is made
+-- alone. Raises PF007 (unknown or stopped worker), PF008 (visibility), PF009 (max_tasks). A
+-- deprecated worker gets nothing.
+-- Locks: queue rows, then tasks; last, for a fatal answer, the function's row, and for an attempt
+-- alone the workers' rows. It waits for none of them, so it can't be part of a deadlock: a fence
+-- holds the function and waits for workers, and a deletion holds workers and waits for tasks and
+-- queues.
 -- Callers: workers.
 create or replace function pgflow.claim_tasks(worker_id uuid, max_tasks int) returns table (
     outcome text, run_id uuid, step_slug text, task_index int, attempt int, max_attempts int, timeout int,
@@ -72,7 +80,8 @@ begin
         end case;
     end if;
 
-    -- The time is a parameter, so that the index on vt ends the scan at what is hidden. No second key: it would sort all that is visible.
+    -- The time is a parameter, so that the index on vt ends the scan at what is hidden. No second
+    -- key: it would sort all that is visible.
     v_now := clock_timestamp();
     execute format(
         'select array_agg(m.msg_id), array_agg(m.read_ct), array_agg(m.enqueued_at), array_agg(m.message)
@@ -92,8 +101,9 @@ begin
         end if;
         return;
     end if;
-    -- Reading may have waited for the end of a transaction that replaced the flow, and told its workers to stop: these are its new messages. Or
-    -- another worker of the process has begun to make room.
+    -- Reading may have waited for the end of a transaction that replaced the flow, and told its
+    -- workers to stop: these are its new messages. Or another worker of the process has begun to
+    -- make room.
     if exists (
         select
         from pgflow.workers w
@@ -104,11 +114,13 @@ begin
     end if;
 
     for v_pass in 1..2 loop
-        -- Each task is locked, and each row looked up, by itself; the limits see to that. As plain joins, planned when the tables were small or with
-        -- statistics from when the queue was short, this reads the whole backlog, or all that ever was.
+        -- Each task is locked, and each row looked up, by itself; the limits see to that. As plain
+        -- joins, planned when the tables were small or with statistics from when the queue was
+        -- short, this reads the whole backlog, or all that ever was.
         select
             array_agg(m.class),
-            -- Past its deadline, a second, so that the task is not read in a tight loop until recovery takes it.
+            -- Past its deadline, a second, so that the task is not read in a tight loop until
+            -- recovery takes it.
             array_agg(case when m.deadline > clock_timestamp() then m.deadline else clock_timestamp() + interval '1 second' end),
             array_agg(m.run_id) filter (where m.class = 'queued'),
             array_agg(m.step_slug) filter (where m.class = 'queued'),

@@ -1,11 +1,14 @@
--- Completes a batch of attempts: the arrays run in parallel, one item each. All or nothing: an error changes no row.
--- Returns one row per item (1-based): completed; failed (its run can't go on with it and has failed: a step that feeds a map returned no array, or
--- the elements of a map are together larger than JSON can be); stale (the run, step or task is no longer started, or another attempt is the current one: nothing changed). `made_ready`: whether
--- the batch queued new tasks.
--- A NULL output is stored as JSON null. A NULL attempt speaks for whichever is current.
--- The number of statements does not depend on the number of items, but for type violations; each run and step row is touched once.
--- Raises PF003 (unknown task), PF009 (arrays that do not run in parallel: of different lengths, of several dimensions, or not counted from 1).
--- Locks: runs; then, under their locks, step states, tasks, queue rows. Callers: workers, complete_task.
+-- Completes a batch of attempts: the arrays run in parallel, one item each. All or nothing: an
+-- error changes no row. Returns one row per item (1-based): completed; failed (its run can't go on
+-- with it and has failed: a step that feeds a map returned no array, or the elements of a map are
+-- together larger than JSON can be); stale (the run, step or task is no longer started, or another
+-- attempt is the current one: nothing changed). `made_ready`: whether the batch queued new tasks. A
+-- NULL output is stored as JSON null. A NULL attempt speaks for whichever is current. The number of
+-- statements does not depend on the number of items, but for type violations; each run and step row
+-- is touched once. Raises PF003 (unknown task), PF009 (arrays that do not run in parallel: of
+-- different lengths, of several dimensions, or not counted from 1).
+-- Locks: runs; then, under their locks, step states, tasks, queue rows. Callers: workers,
+-- complete_task.
 create or replace function pgflow.complete_tasks(
     run_ids uuid[],
     step_slugs text[],
@@ -65,14 +68,16 @@ begin
             hint = 'Give each array one dimension, and count from 1.';
     end if;
 
-    -- Lock, then decide. The run's lock stands for its steps and tasks: whoever changes these holds it, but for claims, and they change none
-    -- that is started. Each row is looked up by itself, here and below, also the one that changes: see _advance_runs.
+    -- Lock, then decide. The run's lock stands for its steps and tasks: whoever changes these holds
+    -- it, but for claims, and they change none that is started. Each row is looked up by itself,
+    -- here and below, also the one that changes: see _advance_runs.
     perform from (select distinct u as run_id from unnest(complete_tasks.run_ids) u order by u) i
     cross join lateral (select from pgflow.runs k where k.run_id = i.run_id limit 1 for no key update) locked;
 
     if current_setting('transaction_isolation') <> 'read committed' then
-        -- What such a transaction sees may be older than these locks. A claim changes neither run nor step: it would go unseen, and its result be taken
-        -- for a stale one. Locking a row that changed since is refused (40001).
+        -- What such a transaction sees may be older than these locks. A claim changes neither run
+        -- nor step: it would go unseen, and its result be taken for a stale one. Locking a row that
+        -- changed since is refused (40001).
         perform from (
             select distinct i.run_id, i.step_slug, i.task_index
             from unnest(complete_tasks.run_ids, complete_tasks.step_slugs, complete_tasks.task_indexes) as i (run_id, step_slug, task_index)
@@ -106,7 +111,8 @@ begin
             i.item, i.run_id, i.step_slug, i.task_index, t.status, t.queue_name, t.message_id, s.remaining_tasks, d.step_type = 'map' as is_map,
             r.status = 'started' and s.status = 'started' and t.status = 'started'
                 and (i.attempt is null or i.attempt = t.attempts_count)
-                -- The current attempt twice in one batch: the first item speaks. A stale one before it must not silence it.
+                -- The current attempt twice in one batch: the first item speaks. A stale one before
+                -- it must not silence it.
                 and row_number() over (
                     partition by i.run_id, i.step_slug, i.task_index, i.attempt is null or i.attempt = t.attempts_count order by i.item
                 ) = 1 as is_current,
@@ -227,7 +233,8 @@ begin
         end if;
 
         if true = any (v_ended_maps) then
-            -- One whose elements are together too large fails its run, and is no longer among the steps that this completes.
+            -- One whose elements are together too large fails its run, and is no longer among the
+            -- steps that this completes.
             select
                 array_agg(x.run_id order by x.n) filter (where x.is_kept), array_agg(x.step_slug order by x.n) filter (where x.is_kept),
                 array_agg(x.item order by x.n) filter (where x.is_kept), array_agg(x.is_map order by x.n) filter (where x.is_kept),

@@ -1,22 +1,31 @@
--- Says why a step of a run is not running, or that it is: one `reason` for programs and one `message` for people, with what they rest on.
---   completed, skipped, failed     it has ended; when a task of it failed, `message` says whether that was its last attempt. An attempt before the last
---                                  that no other follows had an error that rules others out, or more attempts were allowed later: rows don't tell
---   run_ended                      its run has ended before it; `message` names the step that failed the run
+-- Says why a step of a run is not running, or that it is: one `reason` for programs and one
+-- `message` for people, with what they rest on.
+--   completed, skipped, failed     it has ended; when a task of it failed, `message` says whether
+--                                  that was its last attempt. An attempt before the last that no
+--                                  other follows had an error that rules others out, or more
+--                                  attempts were allowed later: rows don't tell
+--   run_ended                      its run has ended before it; `message` names the step that
+--                                  failed the run
 --   waiting_for_dependencies       `waiting_for` names them
---   not_advanced                   nothing holds it up, and yet it did not go on: a fault, or rows changed by hand
+--   not_advanced                   nothing holds it up, and yet it did not go on: a fault, or rows
+--                                  changed by hand
 --   running                        a worker is at it: `running`, the longest first, 10 at most
---   worker_lost                    its workers have stopped, or have been silent for 6 seconds: recovery takes its tasks
+--   worker_lost                    its workers have stopped, or have been silent for 6 seconds:
+--                                  recovery takes its tasks
 --   stalled                        its workers are past their time; recovery takes it
---   message_missing                a waiting task's message is gone from its queue: no worker will ever see it
+--   message_missing                a waiting task's message is gone from its queue: no worker will
+--                                  ever see it
 --   start_delay, retry_delay       its next task can be read at `visible_at`
---   postponed                      the same, after attempts that were refused and do not count: `postponed`
---   waiting_to_run_alone           its next task's attempts are used up, and the last one ended with its worker: it gets one more, for which the
---                                  process of a worker runs nothing else
+--   postponed                      the same, after attempts that were refused and do not count:
+--                                  `postponed`
+--   waiting_to_run_alone           its next task's attempts are used up, and the last one ended
+--                                  with its worker: it gets one more, for which the process of a
+--                                  worker runs nothing else
 --   no_worker                      nobody serves its queue: no live worker, or `disabled_reason`
 --   waiting_for_worker             a live worker will take it
--- `alone` of a running task says that nothing else runs in its worker's process meanwhile.
--- `tasks` counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat is newer than 6 seconds.
--- Raises PF002 (unknown run), PF003 (unknown step).
+-- `alone` of a running task says that nothing else runs in its worker's process meanwhile. `tasks`
+-- counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat
+-- is newer than 6 seconds. Raises PF002 (unknown run), PF003 (unknown step).
 -- Locks: none; waits for whoever drops the queue. Callers: anyone.
 create or replace function pgflow.explain_step(run_id uuid, step_slug text) returns jsonb
 language plpgsql stable

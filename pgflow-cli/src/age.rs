@@ -1,4 +1,5 @@
-//! Ages and other lengths of time, such as `30d`: how they are read, and how they are written for people.
+//! Ages and other lengths of time, such as `30d`: how they are read, and how they are written for
+//! people.
 
 use std::time::Duration;
 

@@ -20,7 +20,8 @@ pub(crate) async fn assert_flow(executor: impl PgExecutor<'_>, slug: &str) -> Re
     Err(flow(slug, &known))
 }
 
-/// The answer of a call about a flow. When the database refuses since it does not know the flow, says which it has.
+/// The answer of a call about a flow. When the database refuses since it does not know the flow,
+/// says which it has.
 pub(crate) async fn flow_of<T>(
     answer: Result<T, CallError>,
     executor: impl PgExecutor<'_>,

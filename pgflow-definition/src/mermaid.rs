@@ -54,8 +54,9 @@ impl<'a> From<&StepDefinition<'a>> for Step<'a> {
 impl FlowDefinition<'_> {
     /// The flow as a Mermaid flowchart, from left to right; the same text for the same definition.
     ///
-    /// A map step has double sides. Conditions and modes other than the default stand below the slug. A dotted arrow comes from a step that may be
-    /// skipped: `optional` if what follows then runs without its output, `cascades` if it is skipped as well.
+    /// A map step has double sides. Conditions and modes other than the default stand below the
+    /// slug. A dotted arrow comes from a step that may be skipped: `optional` if what follows then
+    /// runs without its output, `cascades` if it is skipped as well.
     ///
     /// GitHub, GitLab and many editors draw it from a code block of the language `mermaid`.
     ///
@@ -176,8 +177,9 @@ struct Escaped<'a>(&'a str);
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.chars() {
-            // Letters of any script stand for themselves. Of the rest only what means nothing to Mermaid or HTML: quotes end the label, `#` starts a code,
-            // a backquote Markdown, `%%{` a directive, `\n` a line; a colon can make a code's semicolon vanish.
+            // Letters of any script stand for themselves. Of the rest only what means nothing to
+            // Mermaid or HTML: quotes end the label, `#` starts a code, a backquote Markdown, `%%{`
+            // a directive, `\n` a line; a colon can make a code's semicolon vanish.
             if c.is_alphanumeric() || " _-,.{}[]()…".contains(c) {
                 f.write_char(c)?;
             } else {

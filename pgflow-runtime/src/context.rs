@@ -54,7 +54,8 @@ impl StepContext {
         }
     }
 
-    /// A context for the test of a step that is called without a worker: see [`testing`](crate::testing).
+    /// A context for the test of a step that is called without a worker: see
+    /// [`testing`](crate::testing).
     pub fn for_test() -> StepContextBuilder {
         StepContextBuilder::default()
     }
@@ -115,12 +116,15 @@ impl StepContext {
         self.deadline().saturating_duration_since(Instant::now())
     }
 
-    /// Resolves when nobody waits for this attempt any more, or will soon: a handler that can stop early should, and so should what it spawned.
+    /// Resolves when nobody waits for this attempt any more, or will soon: a handler that can stop
+    /// early should, and so should what it spawned.
     ///
-    /// That is when the worker shuts down; when the run or the step has ended without this attempt, was skipped or deleted, or the task was given
-    /// to another attempt because this one seemed dead, which the worker learns within 5 s; and when the handler is dropped because its time is
-    /// over. In the first two cases the handler goes on until it ends by itself. What it returns is recorded after a shutdown was asked for, and
-    /// ignored when the attempt has lost its meaning.
+    /// That is when the worker shuts down; when the run or the step has ended without this attempt,
+    /// was skipped or deleted, or the task was given to another attempt because this one seemed
+    /// dead, which the worker learns within 5 s; and when the handler is dropped because its time
+    /// is over. In the first two cases the handler goes on until it ends by itself. What it returns
+    /// is recorded after a shutdown was asked for, and ignored when the attempt has lost its
+    /// meaning.
     pub async fn cancelled(&self) {
         self.inner.cancelled.cancelled().await;
     }
@@ -138,12 +142,13 @@ impl StepContext {
         )
     }
 
-    /// Fetches the flow's input: for a step that needs it only sometimes. One that always does takes it as parameter `input`, which
-    /// comes with the claim.
+    /// Fetches the flow's input: for a step that needs it only sometimes. One that always does
+    /// takes it as parameter `input`, which comes with the claim.
     ///
     /// # Errors
     ///
-    /// When the database can't be reached, which another attempt may mend, and when the input is no `T`, which none will.
+    /// When the database can't be reached, which another attempt may mend, and when the input is no
+    /// `T`, which none will.
     pub async fn flow_input<T: DeserializeOwned>(&self) -> Result<T, FlowInputError> {
         let stored;
         let json = if let Some(given) = &self.inner.flow_input {

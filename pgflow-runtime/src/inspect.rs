@@ -1,4 +1,5 @@
-//! Looks at runs of any flow, and starts them, without the flow's types: for command lines and dashboards.
+//! Looks at runs of any flow, and starts them, without the flow's types: for command lines and
+//! dashboards.
 //!
 //! Programs that know their flows use [`client`](crate::client).
 
@@ -149,7 +150,8 @@ pub struct StepExplanation {
     /// The reason why it failed; for a step that was skipped because a task of it failed, the error
     /// of that task.
     pub error_message: Option<String>,
-    /// Its dependencies that have neither completed nor been skipped, in the order of the definition.
+    /// Its dependencies that have neither completed nor been skipped, in the order of the
+    /// definition.
     pub waiting_for: Vec<Dependency>,
     /// Its tasks, counted by status.
     pub tasks: TaskCounts,
@@ -201,7 +203,8 @@ pub enum StepReason {
     NotAdvanced,
     /// A worker is at it.
     Running,
-    /// Its workers have been silent for 6 seconds; recovery takes its tasks when they are past their time.
+    /// Its workers have been silent for 6 seconds; recovery takes its tasks when they are past
+    /// their time.
     WorkerLost,
     /// Its workers are past their time; recovery takes its tasks.
     Stalled,
@@ -213,8 +216,8 @@ pub enum StepReason {
     RetryDelay,
     /// An attempt was postponed by its handler, and does not count.
     Postponed,
-    /// Its task's attempts are used up, and the last one ended with its worker: it gets one more, for which nothing
-    /// else runs in its worker's process.
+    /// Its task's attempts are used up, and the last one ended with its worker: it gets one more,
+    /// for which nothing else runs in its worker's process.
     WaitingToRunAlone,
     /// No live worker serves its queue.
     NoWorker,
@@ -314,7 +317,8 @@ pub async fn queues(
     sql::queues::read_depths(connection, flow_slug).await
 }
 
-/// Every queue of every flow, or of one, in the order of slugs and definitions. Counts the messages that wait in each.
+/// Every queue of every flow, or of one, in the order of slugs and definitions. Counts the messages
+/// that wait in each.
 pub async fn coverage(
     executor: impl PgExecutor<'_>,
     flow_slug: Option<&str>,
@@ -338,8 +342,8 @@ pub async fn run(
     sql::inspect::read_run(connection, run_id).await
 }
 
-/// Starts a run of the flow with that slug and returns the run's id; with the id of a run that exists with the same input,
-/// changes nothing.
+/// Starts a run of the flow with that slug and returns the run's id; with the id of a run that
+/// exists with the same input, changes nothing.
 pub async fn start(
     executor: impl PgExecutor<'_>,
     flow_slug: &str,
@@ -353,8 +357,9 @@ pub async fn start(
 ///
 /// # Errors
 ///
-/// [`UnknownRun`](crate::sql::RefusalCode::UnknownRun), and [`UnknownTask`](crate::sql::RefusalCode::UnknownTask) for a step that the run does
-/// not have; its hint names those that it has.
+/// [`UnknownRun`](crate::sql::RefusalCode::UnknownRun), and
+/// [`UnknownTask`](crate::sql::RefusalCode::UnknownTask) for a step that the run does not have; its
+/// hint names those that it has.
 pub async fn explain_step(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,
@@ -372,7 +377,8 @@ pub async fn explain_step_as_json(
     sql::explain::explain_step(executor, run_id, step_slug).await
 }
 
-/// As [`explain_step`], of each step of a run, at one moment and in the order of the definition; empty for an unknown id.
+/// As [`explain_step`], of each step of a run, at one moment and in the order of the definition;
+/// empty for an unknown id.
 pub async fn explain_run(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,

@@ -1,4 +1,5 @@
-//! Looks at the definitions that a database holds, without the flows' types: for command lines and dashboards.
+//! Looks at the definitions that a database holds, without the flows' types: for command lines and
+//! dashboards.
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
@@ -112,7 +113,8 @@ pub struct FlowSummary {
     pub live_workers: i64,
 }
 
-/// Every stored flow, in the order of slugs. Counts no messages, as [`coverage`](crate::inspect::coverage) does.
+/// Every stored flow, in the order of slugs. Counts no messages, as
+/// [`coverage`](crate::inspect::coverage) does.
 pub async fn flows(executor: impl PgExecutor<'_>) -> Result<Vec<FlowSummary>, CallError> {
     sql::inspect_flow::list_flows(executor).await
 }
@@ -136,7 +138,8 @@ pub async fn flow(
 }
 
 impl StoredFlow {
-    /// The options that apply to a step: its own, and for the rest the flow's. None for a step of another flow.
+    /// The options that apply to a step: its own, and for the rest the flow's. None for a step of
+    /// another flow.
     pub fn effective_options(&self, step_slug: &str) -> Option<StoredOptions> {
         let step = self.steps.iter().find(|step| step.step_slug == step_slug)?;
         let (own, inherited) = (step.options, self.options);
@@ -150,8 +153,10 @@ impl StoredFlow {
         })
     }
 
-    /// The flow as a Mermaid flowchart: see [`FlowDefinition::to_mermaid`](pgflow_definition::FlowDefinition::to_mermaid), which draws the same
-    /// of the definition in code, but that the database has an order of its own for the keys of a condition.
+    /// The flow as a Mermaid flowchart: see
+    /// [`FlowDefinition::to_mermaid`](pgflow_definition::FlowDefinition::to_mermaid), which draws
+    /// the same of the definition in code, but that the database has an order of its own for the
+    /// keys of a condition.
     pub fn to_mermaid(&self) -> String {
         let text = |pattern: &Option<Value>| pattern.as_ref().map(Value::to_string);
         let patterns: Vec<_> = self

@@ -63,9 +63,10 @@ impl Listening {
 
     /// The next notification.
     ///
-    /// Dropped unfinished, this loses nothing: it awaits only bytes from the socket, and takes them out of the buffer once a whole message is there.
-    /// Making a connection anew, which `try_recv` would also do, is not safe to drop; so that is never left to it: after an error the connection has
-    /// to be dropped.
+    /// Dropped unfinished, this loses nothing: it awaits only bytes from the socket, and takes them
+    /// out of the buffer once a whole message is there. Making a connection anew, which `try_recv`
+    /// would also do, is not safe to drop; so that is never left to it: after an error the
+    /// connection has to be dropped.
     pub(crate) async fn hear(&mut self) -> Result<PgNotification, sqlx::Error> {
         self.listener.try_recv().await?.ok_or_else(lost)
     }
@@ -85,7 +86,8 @@ pub(crate) fn single(pool: &PgPool) -> PgPoolOptions {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // The connection then says good-bye and is closed, by a task in the background: one that hangs holds nobody up.
+        // The connection then says good-bye and is closed, by a task in the background: one that
+        // hangs holds nobody up.
         drop(self.pool.close());
     }
 }
@@ -131,7 +133,8 @@ impl Outage {
             self.is_known = false;
         }
         let delay = self.backoff.next_delay();
-        // Said once: what the connection is for goes on without it, and the rest of the database may be away, too.
+        // Said once: what the connection is for goes on without it, and the rest of the database
+        // may be away, too.
         if self.is_known {
             debug!(?delay, error, "{}", self.still);
         } else {

@@ -1,7 +1,9 @@
-//! Takes worker functions out of service and back: for operators, and for the programs that deploy workers.
+//! Takes worker functions out of service and back: for operators, and for the programs that deploy
+//! workers.
 //!
-//! A *worker function* is what gets deployed and started again; *workers* are its running processes. To replace the code of a function in place,
-//! fence it, wait until its workers have stopped, deploy, and end the fence:
+//! A *worker function* is what gets deployed and started again; *workers* are its running
+//! processes. To replace the code of a function in place, fence it, wait until its workers have
+//! stopped, deploy, and end the fence:
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
@@ -26,8 +28,9 @@
 //! # }
 //! ```
 //!
-//! The role that calls needs the rights of the schema's owner; [`list`], [`functions`], [`functions_of_flow`], [`drain_status`] and
-//! [`restart_status`] only read. `pgflow workers` does the same on a command line.
+//! The role that calls needs the rights of the schema's owner; [`list`], [`functions`],
+//! [`functions_of_flow`], [`drain_status`] and [`restart_status`] only read. `pgflow workers` does
+//! the same on a command line.
 //!
 //! A worker lives while its heartbeat is newer than 6 seconds.
 
@@ -42,9 +45,11 @@ use crate::sql::{self, CallError, limit::on_pool, operations::Call};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
 #[non_exhaustive]
 pub struct WorkerFunction {
-    /// Its name: the flow's slug, or the queue's name for a worker of one step, unless the worker was given another.
+    /// Its name: the flow's slug, or the queue's name for a worker of one step, unless the worker
+    /// was given another.
     pub function_name: String,
-    /// `process`: somebody supervises its processes; `http`: it is invoked when it has no live worker.
+    /// `process`: somebody supervises its processes; `http`: it is invoked when it has no live
+    /// worker.
     pub start_mode: String,
     /// `true` if its workers may start.
     pub enabled: bool,
@@ -125,7 +130,8 @@ pub enum WorkerState {
     Running,
     /// It lives, and was told to stop: it finishes what it runs, and takes nothing more.
     Draining,
-    /// It has not said that it stopped, and was not heard of for 6 seconds: it died, or can't reach the database.
+    /// It has not said that it stopped, and was not heard of for 6 seconds: it died, or can't reach
+    /// the database.
     Lost,
     /// It has stopped.
     Stopped,
@@ -181,7 +187,8 @@ pub struct Fence {
 pub struct DrainStatus {
     /// The workers that live, and those, whatever their state, of which a task is still started.
     pub waiting_for: Vec<BusyWorker>,
-    /// The functions that are enabled: their workers may be started again at any moment. A fence keeps them out.
+    /// The functions that are enabled: their workers may be started again at any moment. A fence
+    /// keeps them out.
     pub enabled_functions: Vec<String>,
 }
 
@@ -239,16 +246,18 @@ pub async fn functions(pool: &PgPool) -> Result<Vec<WorkerFunction>, CallError> 
     on_pool!(pool, connection => sql::operations::read_functions(connection))
 }
 
-/// The names of the worker functions of a flow, in order: those of which a live worker serves the flow, those whose newest worker did, and those
-/// that served one of the flow's queues last. Empty for a flow that nobody has served.
+/// The names of the worker functions of a flow, in order: those of which a live worker serves the
+/// flow, those whose newest worker did, and those that served one of the flow's queues last. Empty
+/// for a flow that nobody has served.
 ///
-/// That is more than the functions that serve it now: a worker that has crashed is started again by whoever supervises it, so a fence without it
-/// would have a gap.
+/// That is more than the functions that serve it now: a worker that has crashed is started again by
+/// whoever supervises it, so a fence without it would have a gap.
 pub async fn functions_of_flow(pool: &PgPool, flow_slug: &str) -> Result<Vec<String>, CallError> {
     on_pool!(pool, connection => sql::operations::read_functions_of_flow(connection, flow_slug))
 }
 
-/// Worker functions by name, with their workers; all of them, or those with these names. Names that are not known are left out.
+/// Worker functions by name, with their workers; all of them, or those with these names. Names that
+/// are not known are left out.
 ///
 /// Workers that have stopped are left out too, unless `with_stopped`.
 pub async fn list(
@@ -259,13 +268,15 @@ pub async fn list(
     on_pool!(pool, connection => sql::operations::list(connection, function_names, with_stopped))
 }
 
-/// Takes functions out of service for a deployment, all of them in one transaction: records whether each is enabled, disables it, and tells its
-/// workers to stop. A function that is fenced already keeps what it has recorded.
+/// Takes functions out of service for a deployment, all of them in one transaction: records whether
+/// each is enabled, disables it, and tells its workers to stop. A function that is fenced already
+/// keeps what it has recorded.
 ///
 /// # Errors
 ///
 /// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when a function is not known, and
-/// [`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument) when none is named; nothing is changed then.
+/// [`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument) when none is named; nothing is
+/// changed then.
 pub async fn fence(
     pool: &PgPool,
     function_names: &[String],
@@ -274,8 +285,8 @@ pub async fn fence(
     on_pool!(pool, connection => sql::operations::fence(connection, function_names, reason))
 }
 
-/// Ends the fence of functions, all of them in one transaction: restores what was recorded, which may be that a function is disabled. Functions
-/// that are not fenced are left as they are.
+/// Ends the fence of functions, all of them in one transaction: restores what was recorded, which
+/// may be that a function is disabled. Functions that are not fenced are left as they are.
 ///
 /// # Errors
 ///
@@ -287,8 +298,8 @@ pub async fn unfence(
     on_pool!(pool, connection => sql::operations::change(connection, function_names, Call::Unfence))
 }
 
-/// Tells the workers of functions to stop: they finish what they run, and take nothing more. The functions stay as they are. Returns the ids of
-/// the workers that were told now.
+/// Tells the workers of functions to stop: they finish what they run, and take nothing more. The
+/// functions stay as they are. Returns the ids of the workers that were told now.
 ///
 /// # Errors
 ///
@@ -311,8 +322,8 @@ pub async fn drain_status(
 
 /// Reads how far the workers of functions have come back after the end of a fence.
 ///
-/// A worker counts when it lives and was not told to stop. The fence tells all workers that exist, and lets none start: one that was not told has
-/// started after the fence ended.
+/// A worker counts when it lives and was not told to stop. The fence tells all workers that exist,
+/// and lets none start: one that was not told has started after the fence ended.
 pub async fn restart_status(
     pool: &PgPool,
     function_names: &[String],
@@ -321,9 +332,9 @@ pub async fn restart_status(
 }
 
 /// Recovers the tasks of workers that are gone, until nothing is due; returns the number that were
-/// queued again. Every running worker does this, of whatever flow, but when everything is fenced there
-/// is none. So a worker that has been silent for `lost_after` is taken for dead here, even where none is
-/// left to show that the database could be reached.
+/// queued again. Every running worker does this, of whatever flow, but when everything is fenced
+/// there is none. So a worker that has been silent for `lost_after` is taken for dead here, even
+/// where none is left to show that the database could be reached.
 pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
     let mut requeued = 0;
     loop {
@@ -336,12 +347,13 @@ pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
     }
 }
 
-/// Lets the workers of functions start again, of all of them in one transaction. Of a fenced function, only the fence ends: what was recorded is
-/// restored, which may be that it is disabled.
+/// Lets the workers of functions start again, of all of them in one transaction. Of a fenced
+/// function, only the fence ends: what was recorded is restored, which may be that it is disabled.
 ///
 /// # Errors
 ///
-/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when a function is not known; nothing is changed then.
+/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when a function is not known; nothing is
+/// changed then.
 pub async fn enable(
     pool: &PgPool,
     function_names: &[String],
@@ -458,8 +470,9 @@ pub async fn tune(
     sql::operations::tune(executor, flow_slug, step_slug, tuning).await
 }
 
-/// Lets no worker of functions start any more, of all of them in one transaction; workers that run go on. A function that is disabled already
-/// keeps its time and reason. Of a fenced one, what the end of the fence restores becomes disabled.
+/// Lets no worker of functions start any more, of all of them in one transaction; workers that run
+/// go on. A function that is disabled already keeps its time and reason. Of a fenced one, what the
+/// end of the fence restores becomes disabled.
 ///
 /// # Errors
 ///

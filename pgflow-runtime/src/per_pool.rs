@@ -29,7 +29,8 @@ impl<T: OfPool> PerPool<T> {
         let held: Vec<Arc<T>>;
         let mut all = lock(&self.0);
         all.retain(|one| one.strong_count() > 0);
-        // Clones of a pool share its options. Those of a pool that is gone can't lie at the same place: its pool is kept.
+        // Clones of a pool share its options. Those of a pool that is gone can't lie at the same
+        // place: its pool is kept.
         let is_of_pool = |one: &Arc<T>| ptr::eq(one.pool().options(), pool.options());
         held = all.iter().filter_map(Weak::upgrade).collect();
         if let Some(one) = held.iter().find(|one| is_of_pool(one)) {

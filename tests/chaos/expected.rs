@@ -89,7 +89,8 @@ enum Expected {
     Failed,
 }
 
-/// The steps whose end the input decides. In a doomed run those that nothing before its end waits for may be cut short.
+/// The steps whose end the input decides. In a doomed run those that nothing before its end waits
+/// for may be cut short.
 fn steps(order: &Order) -> Vec<(&'static str, Expected)> {
     use Expected::{Completed, Failed, Skipped};
     let elements = &order.elements;

@@ -112,9 +112,11 @@ pub(crate) async fn doom(ctx: &StepContext) -> StepError {
     StepError::permanent(DOOM)
 }
 
-/// A fan-out, a diamond, a condition, a step that is skipped as it is out of attempts, and one that may fail its run.
+/// A fan-out, a diamond, a condition, a step that is skipped as it is out of attempts, and one that
+/// may fail its run.
 ///
-/// Attempts are plentiful, because those that are lost to chaos count: but for what its input says, no task runs out of them.
+/// Attempts are plentiful, because those that are lost to chaos count: but for what its input says,
+/// no task runs out of them.
 macro_rules! flow_of_everything {
     ($flow:ident $(, $option:ident)?) => {
         use pgflow::prelude::*;

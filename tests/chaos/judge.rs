@@ -20,7 +20,8 @@ pub(crate) struct Figures {
     pub(crate) failed_runs: i64,
     pub(crate) tasks: i64,
     pub(crate) attempts: i64,
-    /// Attempts that began and were never heard of again: with their worker, or with the answer to its claim.
+    /// Attempts that began and were never heard of again: with their worker, or with the answer to
+    /// its claim.
     pub(crate) lost_attempts: i64,
     /// Tasks that were lost at their last attempt, of steps that have many.
     pub(crate) given_up: i64,
@@ -204,8 +205,8 @@ async fn outcomes(pool: &PgPool) -> HashMap<Uuid, Outcome> {
             .fetch_all(pool)
             .await
             .expect("steps can be read");
-    // A task that failed because it was given up, or because its last attempt ran out of time while the database was away, may never have got
-    // as far as its effect.
+    // A task that failed because it was given up, or because its last attempt ran out of time while
+    // the database was away, may never have got as far as its effect.
     let effects: Vec<(Uuid, String, i32)> = sqlx::query_as(
         "select run_id, step_slug, task_index from effects
          union

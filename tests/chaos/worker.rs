@@ -130,8 +130,9 @@ fn fan_out(pool: &PgPool) -> Workers {
         .add(worker(Step::Collect))
 }
 
-/// A worker must survive the loss of its connections, but a database that is away when it starts is for its supervisor to deal with. A
-/// refusal of ours says all by itself, and has no error of the driver behind it.
+/// A worker must survive the loss of its connections, but a database that is away when it starts is
+/// for its supervisor to deal with. A refusal of ours says all by itself, and has no error of the
+/// driver behind it.
 fn is_for_want_of_a_database(error: &WorkerError) -> bool {
     let WorkerError::Startup(error) = error else {
         return false;

@@ -259,13 +259,15 @@ impl World {
         }
     }
 
-    /// Makes tasks that nobody can be working on any more as old as recovery wants them, and lets it look.
+    /// Makes tasks that nobody can be working on any more as old as recovery wants them, and lets
+    /// it look.
     async fn hurry(&mut self) {
         if !self.hurries || Instant::now() < self.next_hurry {
             return;
         }
         self.next_hurry = Instant::now() + Duration::from_millis(500);
-        // Every handler has ended after its timeout of 3 s, but for those of frozen processes, which recovery does not wait for either.
+        // Every handler has ended after its timeout of 3 s, but for those of frozen processes,
+        // which recovery does not wait for either.
         let made_older = sqlx::raw_sql(
             "update pgflow.step_tasks
              set queued_at = queued_at - interval '1 minute', started_at = started_at - interval '1 minute'

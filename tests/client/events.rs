@@ -1,4 +1,5 @@
-//! Following runs. Where a stream looks by itself only after an hour, all that it tells in time was heard of.
+//! Following runs. Where a stream looks by itself only after an hour, all that it tells in time was
+//! heard of.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Migration 0003: what it can't carry is refused with a list, and nothing changes; a database in use goes on.
+//! Migration 0003: what it can't carry is refused with a list, and nothing changes; a database in
+//! use goes on.
 
 use pgflow_migrations::{LATEST_VERSION, PROTOCOL_VERSION};
 use pgflow_runtime::migrate::{self, MigrateError, Migrator, NotReadyError, check_installed};
@@ -64,7 +65,8 @@ async fn protocol(database: &Blank) -> i64 {
         .await
 }
 
-/// That the upgrade of a database in use is refused for these rows, naming each of what is listed; and goes through once they are gone.
+/// That the upgrade of a database in use is refused for these rows, naming each of what is listed;
+/// and goes through once they are gone.
 async fn assert_refused(rows: &str, message: &str, listed: &[&str], cure: &str) {
     let database = populated().await;
     database.run(rows).await;

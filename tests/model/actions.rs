@@ -269,7 +269,8 @@ impl Action {
     }
 }
 
-/// The worker of the first task gives back its own and, in vain, those of others. `attempt` is that of the first.
+/// The worker of the first task gives back its own and, in vain, those of others. `attempt` is that
+/// of the first.
 fn release(model: &Model, tasks: &[usize], attempt: AttemptOf, by_another: bool) -> Option<Call> {
     let started = started(model);
     let tasks: Vec<TaskKey> = tasks.iter().filter_map(|&n| nth(&started, n)).collect();

@@ -1,5 +1,6 @@
-//! Random cases: a flow, the inputs of its runs, and actions. All are made of small numbers that mean something whatever else is there,
-//! so a case may lose steps, runs and actions, and still be one.
+//! Random cases: a flow, the inputs of its runs, and actions. All are made of small numbers that
+//! mean something whatever else is there, so a case may lose steps, runs and actions, and still be
+//! one.
 
 use proptest::bits::u16::sampled;
 use proptest::bool::weighted;

@@ -31,7 +31,8 @@ impl Model {
         }
     }
 
-    /// Does a call. `next_run` is the id of the run that the next start makes. Returns the answer and the events.
+    /// Does a call. `next_run` is the id of the run that the next start makes. Returns the answer
+    /// and the events.
     pub(crate) fn apply(&mut self, call: &Call, next_run: Uuid) -> (Answer, Vec<Event>) {
         self.call += 1;
         let answer = match call {
@@ -131,8 +132,8 @@ impl Model {
             .any(|(_, task)| task.status == TaskStatus::Started && task.worker == Some(worker))
     }
 
-    /// Nothing runs beside an attempt alone: until its worker runs nothing else it starts nothing, then that attempt,
-    /// then nothing until it has ended.
+    /// Nothing runs beside an attempt alone: until its worker runs nothing else it starts nothing,
+    /// then that attempt, then nothing until it has ended.
     fn claim(&mut self, worker: usize, max: usize) -> Answer {
         if let Some(&(key, attempt)) = self.alone.get(&worker) {
             let task = self.task(key).expect("a task stays");
@@ -254,8 +255,8 @@ impl Model {
         }
     }
 
-    /// A batch is all or nothing. A type violation fails its run before anything else of that run completes; what does complete,
-    /// completes before any run goes on.
+    /// A batch is all or nothing. A type violation fails its run before anything else of that run
+    /// completes; what does complete, completes before any run goes on.
     fn complete(&mut self, items: &[Completion]) -> Answer {
         if items.iter().any(|item| self.task(item.task).is_none()) {
             return Answer::Refused(UNKNOWN_TASK.to_owned());
@@ -483,8 +484,8 @@ impl Model {
     }
 }
 
-/// Twice as long after each failure, and up to a quarter more at random; at most as long as the cap, where it is up to
-/// a fifth less.
+/// Twice as long after each failure, and up to a quarter more at random; at most as long as the
+/// cap, where it is up to a fifth less.
 fn backoff(base_delay: i32, failures: i32) -> Hidden {
     if base_delay == 0 {
         return Hidden::No;

@@ -1,4 +1,5 @@
-//! The complete state of the database: read in one query, which returns the rows that changed since the last one and counts all.
+//! The complete state of the database: read in one query, which returns the rows that changed since
+//! the last one and counts all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use super::flow::Flow;
 use super::rows::{EventRow, MessageRow, RunRow, StepRow, TaskRow};
 use super::setup::{ALL_QUEUES, ONE_QUEUE};
 
-/// `VIEW`: of one queue or all. Rows whose last writer is as young as this snapshot's `next_writer` may be new to it. What was removed shows in the counts.
+/// `VIEW`: of one queue or all. Rows whose last writer is as young as this snapshot's `next_writer`
+/// may be new to it. What was removed shows in the counts.
 const QUERY: &str = "
 select
     pg_snapshot_xmax(pg_current_snapshot())::text::bigint,

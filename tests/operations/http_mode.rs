@@ -1,4 +1,5 @@
-//! `docs/http-mode.md`, run from its first statement to a posted request, with stand-ins for the extensions.
+//! `docs/http-mode.md`, run from its first statement to a posted request, with stand-ins for the
+//! extensions.
 
 use serde_json::{Value, json};
 

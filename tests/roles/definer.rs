@@ -30,7 +30,8 @@ async fn every_function_has_a_pinned_search_path_with_the_callers_schema_last() 
     }
 }
 
-/// Types of the caller that tell who uses them, tables that would catch rows, and the record of what they caught.
+/// Types of the caller that tell who uses them, tables that would catch rows, and the record of
+/// what they caught.
 const TRAPS: &str = "
 create temp table caught (who pg_catalog.text);
 grant insert on caught to public;
@@ -144,7 +145,8 @@ async fn types_and_tables_of_the_caller_change_nothing() {
     let installed = Installed::new().await;
     let attacker = installed.worker().await;
     let name = installed.name_of("worker");
-    // All functions, so that those of the owner that the recipe keeps closed are tried as well; and one that is written carelessly.
+    // All functions, so that those of the owner that the recipe keeps closed are tried as well; and
+    // one that is written carelessly.
     run(
         &installed.owner,
         &format!(

@@ -1,4 +1,5 @@
-//! `fence_worker_functions`: a set of functions is taken out of service, with its workers, and what it was is recorded.
+//! `fence_worker_functions`: a set of functions is taken out of service, with its workers, and what
+//! it was is recorded.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

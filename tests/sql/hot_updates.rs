@@ -32,7 +32,8 @@ async fn tasks_are_claimed_retried_and_completed_within_their_pages() {
     drain(&db.pool, worker, |_| json!([1, 2, 3])).await;
     start(&db.pool, "f", json!({})).await;
 
-    // A session of its own: the counts are those of all that a session did since it last reported them.
+    // A session of its own: the counts are those of all that a session did since it last reported
+    // them.
     let mut session = PgConnection::connect(&db.url).await.expect("a session");
     let mut session = session.begin().await.expect("a transaction");
     let first = claim_all(&mut *session, worker).await;

@@ -56,7 +56,8 @@ async fn null_is_not_valid() {
     assert!(!valid);
 }
 
-/// Slugs around the border of what is valid: mostly good characters, now and then one that is not, and lengths around 128.
+/// Slugs around the border of what is valid: mostly good characters, now and then one that is not,
+/// and lengths around 128.
 fn slug() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[A-Za-z][A-Za-z0-9_]{0,11}",

@@ -24,8 +24,9 @@ const RANDOM_FLOWS: usize = 1200;
 
 const MODES: [QueueMode; 2] = [QueueMode::Step, QueueMode::Flow];
 
-/// Asks `ensure_flow_compiled` itself, with a route map that no flow has: it names the routes and refuses, before it takes a lock or
-/// writes; a flow whose names are wrong is refused for that, earlier.
+/// Asks `ensure_flow_compiled` itself, with a route map that no flow has: it names the routes and
+/// refuses, before it takes a lock or writes; a flow whose names are wrong is refused for that,
+/// earlier.
 const VERDICT: &str = "
     create function public.verdict(flow text, shape jsonb, mode text) returns jsonb language plpgsql as $$
     declare
@@ -96,7 +97,8 @@ impl Slugs {
         })
     }
 
-    /// The error that SQL must raise for a problem: its code says of what kind it is, its message who is to blame.
+    /// The error that SQL must raise for a problem: its code says of what kind it is, its message
+    /// who is to blame.
     fn refusal(&self, problem: &Problem) -> String {
         let flow = &self.flow;
         let step = match &problem.subject {
@@ -260,7 +262,8 @@ fn assert_refused_as(slugs: &Slugs, expected: &Value, refusal: &str) {
     }
 }
 
-/// A slug of this many characters; one of a hundred is not mended, so it may start or end with `_` or hold `__`.
+/// A slug of this many characters; one of a hundred is not mended, so it may start or end with `_`
+/// or hold `__`.
 fn slug(length: impl Strategy<Value = usize>) -> impl Strategy<Value = String> {
     let characters = length.prop_flat_map(|length| vec("[A-Za-z0-9_]", length));
     (characters, 0..100).prop_map(|(characters, dice)| {
@@ -292,7 +295,8 @@ fn swap_case(slug: &str) -> String {
     slug.chars().map(swap).collect()
 }
 
-/// Flows around the borders: names of 44 to 48 characters, steps whose fallbacks have one digit or two, twins in case.
+/// Flows around the borders: names of 44 to 48 characters, steps whose fallbacks have one digit or
+/// two, twins in case.
 fn flow() -> impl Strategy<Value = Slugs> {
     let flow = slug(
         prop_oneof![3 => Just(44_usize), 5 => 43_usize..=48, 3 => 36_usize..43, 2 => 1_usize..12, 1 => 49_usize..=130],

@@ -1,4 +1,5 @@
-//! `worker_heartbeats`: the workers of one process say that they live, and hear which of them are to stop.
+//! `worker_heartbeats`: the workers of one process say that they live, and hear which of them are
+//! to stop.
 
 use sqlx::postgres::PgPool;
 use uuid::Uuid;

@@ -112,7 +112,8 @@ pub(crate) async fn told_to_stop(pool: &PgPool, workers: &[Uuid]) -> Vec<Option<
     .expect("workers can be read")
 }
 
-/// Beats for workers; returns a row for each that lives, by id: its id, whether it is to stop, and why.
+/// Beats for workers; returns a row for each that lives, by id: its id, whether it is to stop, and
+/// why.
 pub(crate) async fn heartbeats(
     db: impl PgExecutor<'_>,
     workers: &[Uuid],
@@ -141,7 +142,8 @@ impl Hints {
 
     /// The queues that were named since the last call, in the order in which they came.
     pub(crate) async fn queues(&mut self, pool: &PgPool) -> Vec<String> {
-        // Notifications arrive in the order of their commits: what comes before this one is all there is.
+        // Notifications arrive in the order of their commits: what comes before this one is all
+        // there is.
         sqlx::query("select pg_notify('pgflow_work', 'the end')")
             .execute(pool)
             .await

@@ -167,7 +167,8 @@ pub(crate) async fn archived(pool: &PgPool, queue: &str) -> Vec<i64> {
         .expect("the archive can be read")
 }
 
-/// Makes every message of a queue visible now, as if its time had passed; the oldest have become visible first.
+/// Makes every message of a queue visible now, as if its time had passed; the oldest have become
+/// visible first.
 pub(crate) async fn show_all(pool: &PgPool, queue: &str) {
     let query = format!(
         "update pgmq.\"q_{queue}\" q set vt = m.vt

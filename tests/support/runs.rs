@@ -1,5 +1,5 @@
-//! Whole runs: batches of completions, failures with all that a worker may report, runs driven to their end in any order, and what
-//! became of them.
+//! Whole runs: batches of completions, failures with all that a worker may report, runs driven to
+//! their end in any order, and what became of them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::RangeInclusive;
@@ -174,8 +174,8 @@ pub(crate) fn random(test_name: &str) -> fastrand::Rng {
     fastrand::Rng::with_seed(hasher.finish())
 }
 
-/// Claims and reports, in random order and batches of random size, until no task is left. A handler that returns an error fails its
-/// attempt. Returns how many attempts were reported.
+/// Claims and reports, in random order and batches of random size, until no task is left. A handler
+/// that returns an error fails its attempt. Returns how many attempts were reported.
 pub(crate) async fn drain_in_random_order(
     pool: &PgPool,
     worker: Uuid,
@@ -271,7 +271,8 @@ pub(crate) async fn everything(pool: &PgPool, queue: &str) -> Vec<String> {
         .expect("the tables can be read")
 }
 
-/// Makes the tasks that a step of a run has started look as if they had started this many seconds earlier, and so their claims.
+/// Makes the tasks that a step of a run has started look as if they had started this many seconds
+/// earlier, and so their claims.
 pub(crate) async fn age(pool: &PgPool, run: Uuid, step: &str, seconds: i32) {
     let aged = sqlx::query(
         "with claimed as (
@@ -316,8 +317,8 @@ pub(crate) async fn recover(db: impl PgExecutor<'_>) -> (i32, i32, bool) {
         .expect("tasks can be recovered")
 }
 
-/// Does what `call` does, and returns for how many whole seconds that may have hidden a message, counted from the moment of the call:
-/// one number, unless the call took long.
+/// Does what `call` does, and returns for how many whole seconds that may have hidden a message,
+/// counted from the moment of the call: one number, unless the call took long.
 pub(crate) async fn hidden_by<T>(
     pool: &PgPool,
     queue: &str,

@@ -1,4 +1,5 @@
-//! Attempts that fail. No test here waits for a delay: the shortest would take longer than all of them.
+//! Attempts that fail. No test here waits for a delay: the shortest would take longer than all of
+//! them.
 
 use std::time::Duration;
 

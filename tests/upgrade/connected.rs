@@ -1,4 +1,5 @@
-//! Callers that are connected while a database is upgraded under them: none of their calls fails, be it prepared, in flight or waiting.
+//! Callers that are connected while a database is upgraded under them: none of their calls fails,
+//! be it prepared, in flight or waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +52,8 @@ impl Caller {
         Self { session, worker }
     }
 
-    /// Starts a run, and works on what there is: of two tasks one is failed, of the others each is completed.
+    /// Starts a run, and works on what there is: of two tasks one is failed, of the others each is
+    /// completed.
     async fn round(&mut self) -> sqlx::Result<()> {
         let session = &mut self.session;
         sqlx::query("select * from pgflow.start_flow('f', '{}')")

@@ -40,7 +40,8 @@ pub(super) async fn listening(database: &TestDb, name: &str) -> Vec<i32> {
     .expect("the activity can be read")
 }
 
-/// Waits until the workers of a pool listen on one connection, another than `than`; returns its process id.
+/// Waits until the workers of a pool listen on one connection, another than `than`; returns its
+/// process id.
 pub(super) async fn until_listening(database: &TestDb, name: &str, than: Option<i32>) -> i32 {
     eventually(
         DEADLINE,
@@ -62,7 +63,8 @@ pub(super) async fn terminate(database: &TestDb, pid: i32) {
     assert!(is_terminated);
 }
 
-/// A server process that stands still until this is dropped: its client gets no answer, and no error either.
+/// A server process that stands still until this is dropped: its client gets no answer, and no
+/// error either.
 pub(super) struct StandsStill(i32);
 
 pub(super) fn stop_process(pid: i32) -> StandsStill {

@@ -183,7 +183,8 @@ async fn disabled(pool: &PgPool) -> Vec<(String, DateTime<Utc>, String)> {
     .unwrap()
 }
 
-/// Starts again and again, as a supervisor does: each time the start is refused with the stored reason, and no row changes.
+/// Starts again and again, as a supervisor does: each time the start is refused with the stored
+/// reason, and no row changes.
 async fn assert_never_starts<T: std::fmt::Debug>(
     pool: &PgPool,
     name: &str,

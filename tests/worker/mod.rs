@@ -160,7 +160,8 @@ async fn all_rows(pool: &PgPool, except: &[&str]) -> String {
     .expect("all tables can be read")
 }
 
-/// Signals reach every worker of the process that runs in the foreground: one test at a time may send them.
+/// Signals reach every worker of the process that runs in the foreground: one test at a time may
+/// send them.
 static SIGNALS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 fn terminate_self() {

@@ -23,7 +23,8 @@ struct Service {
 }
 
 impl Service {
-    /// 3 calls in a quarter of a second are allowed. Of those each third element's first two fail, and each tenth element's all.
+    /// 3 calls in a quarter of a second are allowed. Of those each third element's first two fail,
+    /// and each tenth element's all.
     fn call(&mut self, element: u32) -> u16 {
         let now = Instant::now();
         self.calls

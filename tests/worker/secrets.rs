@@ -1,7 +1,8 @@
 //! Values that users pass from step to step may be secret: they never appear in logs, errors,
 //! tables of workers, or notifications.
 //!
-//! The message of a handler's own error is the user's text, and kept as it is; whatever pgflow itself says names types and places only.
+//! The message of a handler's own error is the user's text, and kept as it is; whatever pgflow
+//! itself says names types and places only.
 
 mod refusals;
 mod watch;
@@ -290,7 +291,8 @@ async fn what_can_not_be_stored_is_not_quoted() {
     let json = RawValue::from_string(format!("\"{SECRET} \\ud800\"")).unwrap();
     define::<anything::Anything>(&pool, ()).await;
     let error = client.start::<anything::Anything>(&json).await.unwrap_err();
-    // Postgres would quote what it could not read, and the debug form of the error, which is that of sqlx, with it.
+    // Postgres would quote what it could not read, and the debug form of the error, which is that
+    // of sqlx, with it.
     assert!(
         matches!(error, ClientError::UnstorableInput { .. }),
         "{error}"

@@ -134,8 +134,9 @@ mod blocking {
     pub(super) const BLOCKS: u8 = 1;
     const LET_GO: u8 = 2;
 
-    /// Ends what blocks when it is dropped. Until then it keeps the runtime's timers going: they stand still while nothing else wakes a thread, when the
-    /// one that drives them is the one that blocks.
+    /// Ends what blocks when it is dropped. Until then it keeps the runtime's timers going: they
+    /// stand still while nothing else wakes a thread, when the one that drives them is the one that
+    /// blocks.
     pub(super) struct LetGo(Arc<AtomicU8>);
 
     impl LetGo {

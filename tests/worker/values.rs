@@ -1,5 +1,5 @@
-//! Values of every type that serde knows arrive as they were returned, through the codec, `jsonb` and back; or they are refused where they are
-//! returned.
+//! Values of every type that serde knows arrive as they were returned, through the codec, `jsonb`
+//! and back; or they are refused where they are returned.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -38,7 +38,8 @@ pub(crate) trait Measured: Flow<Input: RunInput, State = Work> {
     }
 }
 
-/// Defines a flow twice, in a module for each queue mode; the names are those of [`Mode`](crate::variant::Mode).
+/// Defines a flow twice, in a module for each queue mode; the names are those of
+/// [`Mode`](crate::variant::Mode).
 macro_rules! in_both_modes {
     ($name:ident, $slug:literal, $slug_with_step_queues:literal, input = $input:ident, { $($steps:tt)* }) => {
         pub(crate) mod flow {

@@ -104,7 +104,8 @@ impl Work {
         self.0.done.load(Ordering::Relaxed)
     }
 
-    /// Returns when as many handlers have run as there are tasks; their results may still be on the way.
+    /// Returns when as many handlers have run as there are tasks; their results may still be on the
+    /// way.
     pub(crate) async fn all_done(&self) {
         self.0.all_done.notified().await;
     }

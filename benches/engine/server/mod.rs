@@ -83,7 +83,8 @@ impl Server {
         })
     }
 
-    /// The database with so many ended runs: on the private server a new one, else the one of the URL.
+    /// The database with so many ended runs: on the private server a new one, else the one of the
+    /// URL.
     pub(crate) async fn place(&self, options: &Options, history: u64) -> Result<Place> {
         let Some(private) = &self.private else {
             let url = options.url.clone().unwrap_or_default();

@@ -36,7 +36,8 @@ pub(crate) struct Fast {
     completed: i64,
 }
 
-/// Runs with a slow root and a fast one, all queued before the workers start. Both modes have as many slots together.
+/// Runs with a slow root and a fast one, all queued before the workers start. Both modes have as
+/// many slots together.
 pub(crate) async fn starvation(place: &Place, options: &Options) -> Result<Starvation> {
     let runs = options.runs.unwrap_or(RUNS);
     let concurrency = options.worker.concurrency;

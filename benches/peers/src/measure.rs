@@ -76,7 +76,8 @@ pub(crate) async fn measure<C: Contestant>(
     })
 }
 
-/// Counts in this process until all handlers have run, which costs the server nothing; then asks it.
+/// Counts in this process until all handlers have run, which costs the server nothing; then asks
+/// it.
 async fn until_done<C: Contestant>(database: &Database, tasks: u32) -> Result<()> {
     let mut progress = (0, Instant::now());
     loop {

@@ -28,7 +28,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,
 
-    /// A server of yours, by a superuser; databases `peers_..` are created on it, and dropped. Without it: a private server
+    /// A server of yours, by a superuser; databases `peers_..` are created on it, and dropped.
+    /// Without it: a private server
     #[arg(long)]
     pub(crate) url: Option<String>,
 

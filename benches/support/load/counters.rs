@@ -141,7 +141,8 @@ impl Reader {
         Ok(known)
     }
 
-    /// Waits until no session but the known ones is open that did anything lately; returns how many are, in the end.
+    /// Waits until no session but the known ones is open that did anything lately; returns how many
+    /// are, in the end.
     pub(super) async fn settle(
         &mut self,
         session: &mut PgConnection,
@@ -207,8 +208,9 @@ impl Reader {
         })
     }
 
-    /// Columns that make the session tell what it counted, right after the statement. A session that has read no table has nothing to tell in
-    /// its own eyes, and keeps even its transactions to itself.
+    /// Columns that make the session tell what it counted, right after the statement. A session
+    /// that has read no table has nothing to tell in its own eyes, and keeps even its transactions
+    /// to itself.
     fn telling(&self) -> &'static str {
         if self.version >= FLUSHES {
             ", pg_stat_force_next_flush()::text, (select count(*) from pg_am)"

@@ -17,7 +17,8 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// Mark the database as a developer's own: a changed flow then replaces the stored one and its runs, instead of being refused.
+    /// Mark the database as a developer's own: a changed flow then replaces the stored one and its
+    /// runs, instead of being refused.
     #[arg(long)]
     local: bool,
     /// Mark it without asking, though it has flows already.

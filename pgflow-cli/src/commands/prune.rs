@@ -56,7 +56,8 @@ impl Prune {
             confirm::require_terminal()?;
         }
         let mut database = database::ready(connection).await?;
-        // What becomes old enough from here on stays: a database in use would never be done, and nobody was asked about it.
+        // What becomes old enough from here on stays: a database in use would never be done, and
+        // nobody was asked about it.
         let now = Instant::now();
         if self.dry_run {
             let found = maintenance::prunable(&mut database, self.older_than).await?;

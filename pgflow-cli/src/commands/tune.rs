@@ -19,7 +19,8 @@ use crate::{
 pub(crate) struct Tune {
     /// The flow's slug.
     slug: String,
-    /// Only this step; without it, the flow's options, which apply to each step that has none of its own.
+    /// Only this step; without it, the flow's options, which apply to each step that has none of
+    /// its own.
     #[arg(long, value_name = "SLUG")]
     step: Option<String>,
     #[command(flatten)]
@@ -32,7 +33,8 @@ struct Options {
     /// The number of attempts of a task, including the first one.
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u32).range(1..=2_147_483_647))]
     max_attempts: Option<u32>,
-    /// The delay that the backoff grows from: twice as long before the second attempt, and so on. Whole seconds: 30s, 5m; 0s for none.
+    /// The delay that the backoff grows from: twice as long before the second attempt, and so on.
+    /// Whole seconds: 30s, 5m; 0s for none.
     #[arg(long, value_name = "TIME", value_parser = age::parse_seconds)]
     base_delay: Option<u32>,
     /// The longest delay of the backoff: 10m, 1h.

@@ -114,7 +114,8 @@ fn describe_run(steps: &[StepExplanation]) -> Text {
     text
 }
 
-/// The reason, and then what it rests on; `run_error` is why the run failed, of another step than the one that failed it.
+/// The reason, and then what it rests on; `run_error` is why the run failed, of another step than
+/// the one that failed it.
 fn describe(explanation: &StepExplanation, run_error: Option<String>) -> Text {
     let mut text = Text::from(table::times_in(&explanation.message));
     text.blank();

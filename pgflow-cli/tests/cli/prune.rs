@@ -125,7 +125,8 @@ fn a_batch_that_fails_leaves_what_was_removed_before_and_says_how_much() {
 #[test]
 fn what_becomes_old_enough_meanwhile_is_left() {
     let database = Database::with_runs_that_ended(&[20]);
-    // Each removal takes a while, in which another run becomes old enough: a moving limit would remove that too, again and again.
+    // Each removal takes a while, in which another run becomes old enough: a moving limit would
+    // remove that too, again and again.
     database.execute(
         "create sequence public.removals;
          create function public.follow() returns trigger language plpgsql as $$

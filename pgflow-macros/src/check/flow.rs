@@ -24,7 +24,8 @@ pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     steps(flow, source, errors);
 }
 
-/// Functions by which a flow is started: `CrateAudit::start(..)`. A function of the type would come before them.
+/// Functions by which a flow is started: `CrateAudit::start(..)`. A function of the type would come
+/// before them.
 const STARTS: [&str; 4] = [
     "start",
     "start_with_id",

@@ -13,7 +13,8 @@ pub(crate) use flow::is_possible;
 
 use crate::{errors::Errors, model::Flow, parse::FlowImpl};
 
-/// Reports every mistake. Cycles are returned: only code that does not compile can underline each of their names.
+/// Reports every mistake. Cycles are returned: only code that does not compile can underline each
+/// of their names.
 pub(crate) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) -> Vec<Cycle> {
     flow::check(flow, source, errors);
     for step in &flow.steps {

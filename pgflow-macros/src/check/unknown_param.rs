@@ -160,7 +160,8 @@ pub(super) fn candidates<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> Vec<&'m 
     dependencies.chain(words).collect()
 }
 
-/// The dependencies that a parameter can name: a map step gets elements of its one dependency instead.
+/// The dependencies that a parameter can name: a map step gets elements of its one dependency
+/// instead.
 fn dependencies<'m>(
     flow: &'m Flow<'_>,
     step: &'m Step<'_>,

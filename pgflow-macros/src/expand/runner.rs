@@ -125,7 +125,8 @@ fn item(flow: &Flow<'_>, step: &Step<'_>) -> Option<TokenStream> {
     }
 }
 
-/// The call of the user's function, placed at its name: there a future that is not `Send` is reported.
+/// The call of the user's function, placed at its name: there a future that is not `Send` is
+/// reported.
 fn call(flow: &Flow<'_>, step: &Step<'_>, arguments: TokenStream) -> TokenStream {
     let at = step.ident.span();
     let function = span::function(flow, step.ident);

@@ -17,7 +17,8 @@ pub(crate) enum Link {
     Step(usize),
     /// The step that the name stands in.
     Itself(usize),
-    /// There is no such step, but one with a similar name. Parameters are read as if it had been written; the graph goes without.
+    /// There is no such step, but one with a similar name. Parameters are read as if it had been
+    /// written; the graph goes without.
     Unknown {
         similar: Option<usize>,
     },

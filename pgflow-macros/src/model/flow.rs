@@ -40,7 +40,8 @@ pub(crate) struct Flow<'s> {
     pub(crate) skips: Vec<Skips>,
 }
 
-/// Names that were chosen, or are the default, and stand for something else already; other ones are used instead.
+/// Names that were chosen, or are the default, and stand for something else already; other ones are
+/// used instead.
 #[derive(Default)]
 pub(crate) struct Clash {
     pub(crate) step_enum: Option<Ident>,

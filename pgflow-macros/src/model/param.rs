@@ -160,8 +160,8 @@ impl Scope<'_> {
 
     fn binding(&self, key: &str) -> Binding {
         let Some(binding) = self.lookup(key) else {
-            // The name of a dependency that is unknown, or of a step that can't be read: the real mistake is there. So it is when the
-            // dependencies can't be read at all.
+            // The name of a dependency that is unknown, or of a step that can't be read: the real
+            // mistake is there. So it is when the dependencies can't be read at all.
             let is_known = self.has_unreadable_edges
                 || self.edges.iter().any(|edge| edge.at.unraw() == key)
                 || self.unreadable.iter().any(|name| name == key);

@@ -1,4 +1,5 @@
-//! Types as they are written. The macro can't ask what a name stands for; it reads what stands there.
+//! Types as they are written. The macro can't ask what a name stands for; it reads what stands
+//! there.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;

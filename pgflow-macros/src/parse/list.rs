@@ -153,7 +153,8 @@ fn unbracketed<T>(
     }
 }
 
-/// The elements of `a, b` or `(a, b)`, and all of it as written. It ends where another argument begins.
+/// The elements of `a, b` or `(a, b)`, and all of it as written. It ends where another argument
+/// begins.
 fn without_brackets(input: ParseStream<'_>) -> syn::Result<(TokenStream, Vec<TokenStream>)> {
     let elements = |list: ParseStream<'_>| {
         let mut written = TokenStream::new();

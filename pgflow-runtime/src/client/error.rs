@@ -24,11 +24,12 @@ pub enum ClientError {
         /// The fault of the input.
         source: EncodeError,
     },
-    /// The flow does not take this input, such as one that is no array for a flow that maps over it. Of many inputs, the text names the first such
-    /// one by its place, from 1.
+    /// The flow does not take this input, such as one that is no array for a flow that maps over
+    /// it. Of many inputs, the text names the first such one by its place, from 1.
     #[error("the flow does not take this input: {0}")]
     BadInput(Refusal),
-    /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
+    /// There is no run with this id: it was never started, its transaction is not committed, or it
+    /// was pruned.
     #[error(
         "run {run_id} is unknown; check the id, and that the transaction that started it was committed; it may have been deleted"
     )]
@@ -48,7 +49,8 @@ pub enum ClientError {
         /// The flow that it belongs to.
         actual: String,
     },
-    /// The run has a step that the flow does not have in this build: the database holds another definition of the flow.
+    /// The run has a step that the flow does not have in this build: the database holds another
+    /// definition of the flow.
     #[error(
         "run {run_id} has a step `{step}`, which flow `{flow}` of this program does not have; build the program with the definition that the database holds, or give the changed flow a slug of its own"
     )]
@@ -112,7 +114,8 @@ pub enum RunError {
         /// The time that was waited.
         timeout: std::time::Duration,
     },
-    /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
+    /// There is no run with this id: it was never started, its transaction is not committed, or it
+    /// was pruned.
     #[error(
         "run {run_id} is unknown; check the id, and that the transaction that started it was committed; it may have been deleted"
     )]

@@ -59,8 +59,8 @@ impl Client {
     ///
     /// Disable it if no such connection may be made, or if it is of no use: behind a pooler in
     /// transaction mode, and with the event level `off` or Supabase's Realtime, which send no
-    /// notifications. Then both only poll. It applies to the handles that this client makes from now
-    /// on.
+    /// notifications. Then both only poll. It applies to the handles that this client makes from
+    /// now on.
     #[must_use]
     pub fn listen(mut self, listen: bool) -> Self {
         self.listen = listen;
@@ -74,8 +74,9 @@ impl Client {
         Ok(self.run(run_id))
     }
 
-    /// Starts a run under an id of the caller's choice. When that run exists already, nothing happens, and its handle is returned: so a call
-    /// that may or may not have reached the database can be repeated.
+    /// Starts a run under an id of the caller's choice. When that run exists already, nothing
+    /// happens, and its handle is returned: so a call that may or may not have reached the database
+    /// can be repeated.
     pub async fn start_with_id<F: Flow>(
         &self,
         run_id: Uuid,
@@ -86,8 +87,8 @@ impl Client {
         Ok(self.run(run_id))
     }
 
-    /// Starts a run for each input, in one call, which costs far less than a call for each; returns their handles in the order of the inputs. Without
-    /// inputs it asks nothing of the database.
+    /// Starts a run for each input, in one call, which costs far less than a call for each; returns
+    /// their handles in the order of the inputs. Without inputs it asks nothing of the database.
     ///
     /// ```no_run
     /// # async fn example<F>(pool: sqlx::PgPool, inputs: Vec<F::Input>) -> Result<(), Box<dyn std::error::Error>>
@@ -105,15 +106,19 @@ impl Client {
     /// # }
     /// ```
     ///
-    /// The call is one statement: when it returns, all runs exist, and when it is refused, none does. No number of inputs is refused. But all of them
-    /// are in memory together, here and in Postgres, which takes 1 GB in one call at most, and no worker sees the first run before the last one is
-    /// written. So split what has more than some thousand inputs or some MiB. Then each call by itself is all or none; to make them all or none
-    /// together, use [`StartFlow::start_many`] in a transaction.
+    /// The call is one statement: when it returns, all runs exist, and when it is refused, none
+    /// does. No number of inputs is refused. But all of them are in memory together, here and in
+    /// Postgres, which takes 1 GB in one call at most, and no worker sees the first run before the
+    /// last one is written. So split what has more than some thousand inputs or some MiB. Then each
+    /// call by itself is all or none; to make them all or none together, use
+    /// [`StartFlow::start_many`] in a transaction.
     ///
     /// # Errors
     ///
-    /// As for [`start`](Self::start). [`ClientError::UnstorableInput`] and [`ClientError::BadInput`] say which input is meant. Should the connection
-    /// break during the call, the runs may exist or not: where that matters, use [`start_many_with_ids`](Self::start_many_with_ids).
+    /// As for [`start`](Self::start). [`ClientError::UnstorableInput`] and
+    /// [`ClientError::BadInput`] say which input is meant. Should the connection break during the
+    /// call, the runs may exist or not: where that matters, use
+    /// [`start_many_with_ids`](Self::start_many_with_ids).
     pub async fn start_many<F: Flow>(
         &self,
         inputs: &[F::Input],
@@ -125,12 +130,14 @@ impl Client {
         Ok(self.started(run_ids))
     }
 
-    /// As [`start_many`](Self::start_many), under ids of the caller's choice. Those that are ids of runs already change nothing, whatever their
-    /// input, and their handles are returned at their places: so a call that may or may not have reached the database can be repeated.
+    /// As [`start_many`](Self::start_many), under ids of the caller's choice. Those that are ids of
+    /// runs already change nothing, whatever their input, and their handles are returned at their
+    /// places: so a call that may or may not have reached the database can be repeated.
     ///
     /// # Errors
     ///
-    /// As for [`start_many`](Self::start_many), and [`ClientError::Refused`] when one of the ids is that of another flow's run. No run is started then.
+    /// As for [`start_many`](Self::start_many), and [`ClientError::Refused`] when one of the ids is
+    /// that of another flow's run. No run is started then.
     pub async fn start_many_with_ids<F: Flow>(
         &self,
         runs: &[(Uuid, F::Input)],
@@ -147,7 +154,8 @@ impl Client {
         run_ids.into_iter().map(|run_id| self.run(run_id)).collect()
     }
 
-    /// The handle of a run that was started before, here or elsewhere. Asks nothing of the database yet.
+    /// The handle of a run that was started before, here or elsewhere. Asks nothing of the database
+    /// yet.
     pub fn run<F: Flow>(&self, run_id: Uuid) -> RunHandle<F> {
         RunHandle::new(self.pool.clone(), run_id, self.listen)
     }

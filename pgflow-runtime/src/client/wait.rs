@@ -43,11 +43,11 @@ impl<F: Flow> Wait<F> {
         self
     }
 
-    /// Looks at the run at this interval, whether its end is notified or not. The default is soon at first, then every
-    /// 500 ms, and every 5 s while notifications come.
+    /// Looks at the run at this interval, whether its end is notified or not. The default is soon
+    /// at first, then every 500 ms, and every 5 s while notifications come.
     ///
-    /// Below 10 ms it is 10 ms; `Duration::MAX` means that only a notification leads to a look. All waits of a process
-    /// over one pool are looked at together, in one statement for each interval.
+    /// Below 10 ms it is 10 ms; `Duration::MAX` means that only a notification leads to a look. All
+    /// waits of a process over one pool are looked at together, in one statement for each interval.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.pace = Pace::every(interval);
         self

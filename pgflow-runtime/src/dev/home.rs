@@ -1,7 +1,7 @@
 //! The directory of a private server: its layout, who may enter it, and who uses it.
 //!
-//! `data/` the cluster; `server.log`; `owner.lock`; `exited`; and the socket. Nobody but the server's user (and
-//! root) gets in, which is why connections through the socket need no password.
+//! `data/` the cluster; `server.log`; `owner.lock`; `exited`; and the socket. Nobody but the
+//! server's user (and root) gets in, which is why connections through the socket need no password.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -421,7 +421,8 @@ mod tests {
             "{error}"
         );
         drop(claim);
-        // A test beside this one that starts a program just now holds a copy of the lock until that program is loaded.
+        // A test beside this one that starts a program just now holds a copy of the lock until that
+        // program is loaded.
         let since = std::time::Instant::now();
         while let Err(error) = home.claim("postgres://third") {
             assert!(

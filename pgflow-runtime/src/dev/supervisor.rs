@@ -11,7 +11,8 @@ use super::home::{Claim, Home};
 
 const SCRIPT: &str = include_str!("supervise.sh");
 
-/// Holds the pipe that the script waits on. No other child process inherits its end: std opens it close-on-exec.
+/// Holds the pipe that the script waits on. No other child process inherits its end: std opens it
+/// close-on-exec.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     process: Option<Child>,

@@ -25,7 +25,8 @@ impl<E: Into<StepError>> StepFailure for E {
 
 /// The types that a step can return.
 ///
-/// Outputs are read from the return type as it is written, so an alias that hides a part of the output is no use.
+/// Outputs are read from the return type as it is written, so an alias that hides a part of the
+/// output is no use.
 #[diagnostic::on_unimplemented(
     message = "the return type of a step must name its whole output, as `Result<{T}, _>` would; this one is `{Self}`",
     label = "names `{T}` as the output, but is a `{Self}`",
@@ -56,7 +57,8 @@ where
     }
 }
 
-/// A panic ends here: the output may panic as well when it is dropped, and that of an unwinding thread ends the process.
+/// A panic ends here: the output may panic as well when it is dropped, and that of an unwinding
+/// thread ends the process.
 fn encoded(
     encode: &mut dyn FnMut() -> Result<Box<RawValue>, EncodeError>,
 ) -> Result<Box<RawValue>, StepError> {

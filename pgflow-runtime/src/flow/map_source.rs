@@ -1,8 +1,10 @@
-//! Lists that a map step can run over when the macro does not see their element type in the source text.
+//! Lists that a map step can run over when the macro does not see their element type in the source
+//! text.
 
 use std::collections::{BTreeSet, HashSet, LinkedList, VecDeque};
 
-/// A type that is stored as a JSON array. Where `Vec<T>` is written out the macro reads `T` from it and does not ask this trait.
+/// A type that is stored as a JSON array. Where `Vec<T>` is written out the macro reads `T` from it
+/// and does not ask this trait.
 #[diagnostic::on_unimplemented(
     message = "`map` needs a list, but `{Self}` is not one",
     label = "this is a `{Self}`",
@@ -24,7 +26,8 @@ pub trait MapInput {
     type Item;
 }
 
-// Both for each list: over a blanket implementation, rustc would speak of the trait that it asks for.
+// Both for each list: over a blanket implementation, rustc would speak of the trait that it asks
+// for.
 macro_rules! lists {
     ($([$($parameters:tt)*] $list:ty;)*) => {
         $(

@@ -8,10 +8,12 @@ use super::{
     stored::{Codec, Stored, codec},
 };
 
-/// Boxes the futures of a handler that holds the state `S` and values of the types `V`, a list of pairs: `(A, (B, ()))`.
+/// Boxes the futures of a handler that holds the state `S` and values of the types `V`, a list of
+/// pairs: `(A, (B, ()))`.
 ///
-/// A type that threads can't share is one error, where it is declared. The future of each handler that holds it is no error more: the
-/// functions stand under the condition that all types can be shared, and where one can't, rustc goes on to [`Unshared`].
+/// A type that threads can't share is one error, where it is declared. The future of each handler
+/// that holds it is no error more: the functions stand under the condition that all types can be
+/// shared, and where one can't, rustc goes on to [`Unshared`].
 #[derive(Debug)]
 pub struct Run<S, V>(PhantomData<(S, V)>);
 

@@ -16,15 +16,18 @@ pub type StepResult<T> = Result<T, StepError>;
 
 /// The reason why an attempt failed, and its consequence for the next one.
 ///
-/// `?` makes one from every standard error, `String`, `&str` and `anyhow::Error`: the task is then tried again
-/// after its ordinary back-off, as long as attempts are left. [`postpone`](Self::postpone) is for a refusal, as by a
-/// rate limit: the attempt does not count. [`retry_after`](Self::retry_after) chooses the delay after a failure,
-/// [`permanent`](Self::permanent) rules further attempts out. Functions with another error type say the same with
-/// [`Postpone`](super::Postpone), [`RetryAfter`](super::RetryAfter) and [`Permanent`](super::Permanent), which are
-/// errors themselves and are found wherever they stand in a chain of sources.
+/// `?` makes one from every standard error, `String`, `&str` and `anyhow::Error`: the task is then
+/// tried again after its ordinary back-off, as long as attempts are left.
+/// [`postpone`](Self::postpone) is for a refusal, as by a rate limit: the attempt does not count.
+/// [`retry_after`](Self::retry_after) chooses the delay after a failure,
+/// [`permanent`](Self::permanent) rules further attempts out. Functions with another error type say
+/// the same with [`Postpone`](super::Postpone), [`RetryAfter`](super::RetryAfter) and
+/// [`Permanent`](super::Permanent), which are errors themselves and are found wherever they stand
+/// in a chain of sources.
 ///
-/// A step that returns `anyhow::Result` can use all of them, too: `?`, `.into()` and `bail!` turn a `StepError` into an `anyhow::Error` that
-/// keeps the decision, under any context. Bare, as in `Err(StepError::permanent(..))`, it is of another type than that step returns; write
+/// A step that returns `anyhow::Result` can use all of them, too: `?`, `.into()` and `bail!` turn a
+/// `StepError` into an `anyhow::Error` that keeps the decision, under any context. Bare, as in
+/// `Err(StepError::permanent(..))`, it is of another type than that step returns; write
 /// `Err(StepError::permanent(..).into())`.
 ///
 /// ```
@@ -57,7 +60,8 @@ pub type StepResult<T> = Result<T, StepError>;
 /// let limited = StepError::from(fetch(429).unwrap_err());
 /// assert_eq!(limited.postponed_for(), Some(Duration::from_secs(30)));
 /// ```
-// Implements neither `Error` nor `Into<BoxError>`: the blanket `From` below would overlap with `From<T> for T`.
+// Implements neither `Error` nor `Into<BoxError>`: the blanket `From` below would overlap with
+// `From<T> for T`.
 #[derive(Debug)]
 pub struct StepError {
     cause: BoxError,
@@ -67,13 +71,13 @@ pub struct StepError {
 impl StepError {
     /// Not now: something refused the call, and the task has not been tried.
     ///
-    /// The attempt counts neither against `max_attempts` nor in the back-off. The task is due again after `after`,
-    /// and up to a tenth more at random, so that tasks that were refused together do not come back together. A task
-    /// that has only been postponed for longer than its flow's or step's `give_up_after` (a day by default) fails
-    /// with that reason.
+    /// The attempt counts neither against `max_attempts` nor in the back-off. The task is due again
+    /// after `after`, and up to a tenth more at random, so that tasks that were refused together do
+    /// not come back together. A task that has only been postponed for longer than its flow's or
+    /// step's `give_up_after` (a day by default) fails with that reason.
     ///
-    /// A time of more than 60 years is refused: the attempt then fails with the ordinary back-off, and the stored
-    /// message begins with the reason.
+    /// A time of more than 60 years is refused: the attempt then fails with the ordinary back-off,
+    /// and the stored message begins with the reason.
     pub fn postpone(after: Duration, cause: impl Into<BoxError>) -> Self {
         let (cause, retry) = Retry::postponed(after, cause.into());
         Self { cause, retry }
@@ -81,8 +85,9 @@ impl StepError {
 
     /// Try again after `delay` instead of the ordinary back-off, as long as attempts are left.
     ///
-    /// The delay is rounded up to whole seconds. One of more than `i32::MAX` seconds (68 years) is refused: the
-    /// attempt then fails with the ordinary back-off, and the stored message begins with the reason.
+    /// The delay is rounded up to whole seconds. One of more than `i32::MAX` seconds (68 years) is
+    /// refused: the attempt then fails with the ordinary back-off, and the stored message begins
+    /// with the reason.
     pub fn retry_after(delay: Duration, cause: impl Into<BoxError>) -> Self {
         let (cause, retry) = Retry::after(delay, cause.into());
         Self { cause, retry }
@@ -102,7 +107,8 @@ impl StepError {
         message::chain(&*self.cause)
     }
 
-    /// The delay before the next attempt, in whole seconds, if the attempt failed and the handler chose one.
+    /// The delay before the next attempt, in whole seconds, if the attempt failed and the handler
+    /// chose one.
     pub fn retry_delay(&self) -> Option<Duration> {
         self.retry.delay()
     }

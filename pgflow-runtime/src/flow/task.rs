@@ -25,7 +25,8 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// `input` and `flow_input` are the columns of the claim; the names of the completed dependencies are read here, once.
+    /// `input` and `flow_input` are the columns of the claim; the names of the completed
+    /// dependencies are read here, once.
     pub fn new(
         step: &'a StepDefinition<'static>,
         input: &'a RawValue,
@@ -88,7 +89,8 @@ impl<'a> Task<'a> {
 
     fn flow_input(&self) -> Result<&'a RawValue, StepError> {
         let is_own_input = self.step.kind == StepKind::Single && self.step.depends_on.is_empty();
-        // A claim that has it for other tasks of the run, too, leaves it out of this one's own input.
+        // A claim that has it for other tasks of the run, too, leaves it out of this one's own
+        // input.
         let json = self.flow_input.or(is_own_input.then_some(self.input));
         json.ok_or_else(|| Source::FlowInput.unreadable(Misfit::absent()))
     }
@@ -134,7 +136,8 @@ impl Source<'_> {
     }
 }
 
-// The compiler builds this once for each type: all that does not depend on the type is elsewhere, and a closure would be one more function.
+// The compiler builds this once for each type: all that does not depend on the type is elsewhere,
+// and a closure would be one more function.
 fn read<T>(
     source: Source<'_>,
     json: &RawValue,

@@ -74,8 +74,8 @@ pub trait Flow: Sized + 'static {
     label = "needs to be `Send`, `Sync` and free of borrowed data",
     note = "one of the types that it is made of can't be shared: use `Arc` instead of `Rc`, and `Mutex` or an atomic type instead of `RefCell` and `Cell`"
 )]
-// The bounds of the standard library stand on the blanket implementation alone: as supertraits of the bound on `Flow::State` they would
-// be reported one by one.
+// The bounds of the standard library stand on the blanket implementation alone: as supertraits of
+// the bound on `Flow::State` they would be reported one by one.
 #[doc(hidden)]
 pub trait SharedState: Sized + 'static {
     /// Shares the state, which `downcast_ref` gets back.

@@ -4,7 +4,8 @@ use super::session::TABLE_LOCK_WAIT;
 
 /// The reason why a database could not be migrated; the database is unchanged.
 ///
-/// Only PGMQ's own SQL, where the server has no `pgmq` extension, is committed before the rest and stays.
+/// Only PGMQ's own SQL, where the server has no `pgmq` extension, is committed before the rest and
+/// stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {

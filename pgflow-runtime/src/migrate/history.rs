@@ -84,7 +84,8 @@ pub(super) async fn read(connection: &mut PgConnection) -> Result<History, Migra
     })
 }
 
-/// The signatures of the functions in schema `pgflow`, by name. Needs `search_path = ''`, so that they are qualified.
+/// The signatures of the functions in schema `pgflow`, by name. Needs `search_path = ''`, so that
+/// they are qualified.
 pub(super) type LiveFunctions = BTreeMap<String, Vec<String>>;
 
 pub(super) async fn live_functions(

@@ -92,7 +92,8 @@ impl Release {
     };
 }
 
-/// Asks whether a program of this release can work with the database; changes nothing, and never migrates.
+/// Asks whether a program of this release can work with the database; changes nothing, and never
+/// migrates.
 pub async fn check_installed(connection: &mut PgConnection) -> Result<Installed, NotReadyError> {
     check_installed_for(connection, Release::THIS).await
 }

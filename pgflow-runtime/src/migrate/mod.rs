@@ -1,4 +1,5 @@
-//! Brings a database up to date: PGMQ, the tables and functions of schema `pgflow`, and the record of what was applied.
+//! Brings a database up to date: PGMQ, the tables and functions of schema `pgflow`, and the record
+//! of what was applied.
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), pgflow_runtime::migrate::MigrateError> {
@@ -7,8 +8,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A migration is one transaction under one advisory lock. It may be called by any number of processes at once, and calling it again
-//! changes nothing. The connections that it opens use the pool's connect options; what the pool's `after_connect` sets does not apply to them.
+//! A migration is one transaction under one advisory lock. It may be called by any number of
+//! processes at once, and calling it again changes nothing. The connections that it opens use the
+//! pool's connect options; what the pool's `after_connect` sets does not apply to them.
 
 mod apply;
 mod error;
@@ -53,7 +55,8 @@ pub async fn status(pool: &PgPool) -> Result<Status, MigrateError> {
 
 /// The migration as one SQL script, for people who apply it by hand.
 ///
-/// It is one transaction under the same lock, applies only what is missing, and may be applied again. PGMQ has to be there.
+/// It is one transaction under the same lock, applies only what is missing, and may be applied
+/// again. PGMQ has to be there.
 pub fn script() -> String {
     Migrator::new().script()
 }
@@ -79,7 +82,8 @@ impl Migrator {
         Self { lock_wait, ..self }
     }
 
-    /// For tests of upgrades: stops at the tables of an older level. Functions are applied at the latest level only.
+    /// For tests of upgrades: stops at the tables of an older level. Functions are applied at the
+    /// latest level only.
     #[doc(hidden)]
     pub const fn up_to(mut self, version: i32) -> Self {
         self.source.level = Some(version);

@@ -8,7 +8,8 @@ use super::{
     source::{Source, digest},
 };
 
-/// The migrations to apply, in order; an error when the history is not the beginning of what the code knows.
+/// The migrations to apply, in order; an error when the history is not the beginning of what the
+/// code knows.
 pub(super) fn pending(
     source: &Source,
     history: &History,
@@ -96,8 +97,9 @@ fn gone_at(recorded: &RecordedFunction) -> Option<i32> {
     recorded.digest.strip_prefix(GONE)?.parse().ok()
 }
 
-/// The functions that the code has lost since the database was migrated last. They stay until the tables change again: calls in flight, which
-/// began before the migration and go on after it, still need them.
+/// The functions that the code has lost since the database was migrated last. They stay until the
+/// tables change again: calls in flight, which began before the migration and go on after it, still
+/// need them.
 pub(super) fn newly_gone<'a>(
     functions: &[Function],
     recorded: &'a [RecordedFunction],

@@ -28,8 +28,8 @@ pub struct MigrateReport {
     /// The objects that were open to every role and are closed now, such as `function
     /// pgflow.start_flow(..)`; new functions are closed as well, and not listed.
     pub closed: Vec<String>,
-    /// The statements that give the owner of the schema the rights on PGMQ that it lacks: until they
-    /// are run as the owner of PGMQ, no worker starts.
+    /// The statements that give the owner of the schema the rights on PGMQ that it lacks: until
+    /// they are run as the owner of PGMQ, no worker starts.
     pub missing_grants: Vec<String>,
     /// The warnings for the operator, whether or not the migration changed anything.
     pub warnings: Vec<String>,

@@ -38,7 +38,8 @@ pub(crate) enum CompletionOutcome {
 ///
 /// # Errors
 ///
-/// `PF002` and `PF003` when one of them is unknown; a class 22 error when one of the outputs can't be stored. Nothing is recorded then.
+/// `PF002` and `PF003` when one of them is unknown; a class 22 error when one of the outputs can't
+/// be stored. Nothing is recorded then.
 pub(crate) async fn complete_tasks(
     executor: impl PgExecutor<'_>,
     items: &[(&AttemptKey, &RawValue)],

@@ -6,9 +6,11 @@ use uuid::Uuid;
 use super::CallError;
 use crate::operations::UncoveredStep;
 
-/// The steps of these flows whose queue no live worker serves, in the order of slugs and definitions.
+/// The steps of these flows whose queue no live worker serves, in the order of slugs and
+/// definitions.
 ///
-/// The view `coverage` says the same and more, at the price of counting the messages of every queue.
+/// The view `coverage` says the same and more, at the price of counting the messages of every
+/// queue.
 pub(crate) async fn uncovered_steps(
     executor: impl PgExecutor<'_>,
     flow_slugs: &[&str],

@@ -18,7 +18,8 @@ pub(crate) struct Compilation {
     pub(crate) differences: Vec<String>,
     #[serde(default)]
     pub(crate) mismatch_kind: Option<MismatchKind>,
-    /// Options that the database keeps although the definition says otherwise: operators tune them live.
+    /// Options that the database keeps although the definition says otherwise: operators tune them
+    /// live.
     #[serde(default)]
     pub(crate) options_differ: Vec<String>,
     /// The statements that give the database the options of the definition.
@@ -46,7 +47,8 @@ pub(crate) enum CompileStatus {
     Mismatch,
     /// The same in a local database: its workers were told to stop, and some still live.
     Draining,
-    /// The same once none lives: the old definition was deleted with its runs, and the new one has been written.
+    /// The same once none lives: the old definition was deleted with its runs, and the new one has
+    /// been written.
     Recompiled,
 }
 
@@ -107,7 +109,8 @@ impl fmt::Display for LiveWorker {
     }
 }
 
-/// Writes the definition when it is missing, else compares; a local database replaces one that differs.
+/// Writes the definition when it is missing, else compares; a local database replaces one that
+/// differs.
 ///
 /// # Errors
 ///

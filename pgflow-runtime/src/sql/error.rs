@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::advice::advice;
 
-/// The rule that a function of schema `pgflow` found broken: one variant per SQLSTATE of class `PF`.
+/// The rule that a function of schema `pgflow` found broken: one variant per SQLSTATE of class
+/// `PF`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalCode {
@@ -155,7 +156,8 @@ pub enum CallError {
     /// A function of schema `pgflow` refused the call: read [`Refusal::hint`].
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The database could not be reached, or answered with an error that is not one of pgflow's: see the source.
+    /// The database could not be reached, or answered with an error that is not one of pgflow's:
+    /// see the source.
     #[error("the database call failed{}", advice(.0))]
     Database(#[source] sqlx::Error),
 }
@@ -174,7 +176,8 @@ impl From<sqlx::Error> for CallError {
 pub(crate) enum ErrorClass {
     /// The connection or the server is at fault: the same call will succeed later.
     Transient,
-    /// A limit was reached, of time, locks, memory or space: the same call may succeed later, or never.
+    /// A limit was reached, of time, locks, memory or space: the same call may succeed later, or
+    /// never.
     Limit,
     /// The values that were sent are at fault: they will never be accepted.
     Data,
@@ -251,7 +254,8 @@ impl CallError {
 
 fn classify(error: &sqlx::Error) -> ErrorClass {
     match error {
-        // The session ended, or never began: the database takes no connections for now, or not from this role. No fault of the call.
+        // The session ended, or never began: the database takes no connections for now, or not from
+        // this role. No fault of the call.
         sqlx::Error::Database(error)
             if ended_the_session(&**error)
                 || is_of_session(&**error)
@@ -279,8 +283,8 @@ fn ended_the_session(error: &dyn DatabaseError) -> bool {
         .is_some_and(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
 
-/// The queue of notifications is full, because some session does not read it: no fault of what the transaction wrote. Messages are translated, so
-/// the file of Postgres' source tells.
+/// The queue of notifications is full, because some session does not read it: no fault of what the
+/// transaction wrote. Messages are translated, so the file of Postgres' source tells.
 fn is_about_full_notifications(error: &dyn DatabaseError) -> bool {
     error
         .try_downcast_ref::<PgDatabaseError>()

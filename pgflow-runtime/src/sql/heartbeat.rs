@@ -30,7 +30,8 @@ pub(crate) async fn worker_heartbeats(
     .await?)
 }
 
-/// Asks which attempts are no longer the current ones of their tasks; returns their positions, from 0.
+/// Asks which attempts are no longer the current ones of their tasks; returns their positions, from
+/// 0.
 pub(crate) async fn lost_attempts(
     executor: impl PgExecutor<'_>,
     attempts: &[AttemptKey],

@@ -1,7 +1,8 @@
 //! A connection that stays with its caller from one call to the next.
 //!
-//! A pool tests each connection when it is taken and when it is given back: two more round trips for a call, and another connection each time,
-//! whose server process has other things in its caches. Calls that follow each other closely spare that.
+//! A pool tests each connection when it is taken and when it is given back: two more round trips
+//! for a call, and another connection each time, whose server process has other things in its
+//! caches. Calls that follow each other closely spare that.
 
 use std::{
     mem,

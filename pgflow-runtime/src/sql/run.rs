@@ -27,7 +27,8 @@ pub(crate) async fn start_flow(
     .await?)
 }
 
-/// Starts a run for each input, all or none, and returns their ids in the order of the inputs; with the id of a run that exists, changes nothing.
+/// Starts a run for each input, all or none, and returns their ids in the order of the inputs; with
+/// the id of a run that exists, changes nothing.
 ///
 /// `run_ids` has one for each input.
 ///
@@ -51,7 +52,8 @@ pub(crate) async fn start_flows(
     .fetch_all(executor)
     .await?;
     if started.len() < expected {
-        // One of the ids was that of a run that was being removed. Without its row, ids would be taken for those of other inputs.
+        // One of the ids was that of a run that was being removed. Without its row, ids would be
+        // taken for those of other inputs.
         return Err(sqlx::Error::RowNotFound.into());
     }
     Ok(started)

@@ -25,7 +25,8 @@ pub(crate) struct WaitingTask {
     pub(crate) is_due: bool,
 }
 
-/// The run's waiting tasks in these queues: first those that are due, in the order of their messages, then the others, in the order in which they will be.
+/// The run's waiting tasks in these queues: first those that are due, in the order of their
+/// messages, then the others, in the order in which they will be.
 pub(crate) async fn waiting_tasks(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,
@@ -61,7 +62,8 @@ fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Starts exactly these tasks, which wait in one queue, whether they are due or not. Those that somebody else took, or holds right now, are left out.
+/// Starts exactly these tasks, which wait in one queue, whether they are due or not. Those that
+/// somebody else took, or holds right now, are left out.
 ///
 /// # Errors
 ///

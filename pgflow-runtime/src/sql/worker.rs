@@ -49,7 +49,8 @@ pub(crate) async fn disabled(
     }))
 }
 
-/// Makes the function known, so that it can be listed, fenced and enabled; the start mode is what it has from now on.
+/// Makes the function known, so that it can be listed, fenced and enabled; the start mode is what
+/// it has from now on.
 pub(crate) async fn track_worker_function(
     executor: impl PgExecutor<'_>,
     function_name: &str,
@@ -63,12 +64,13 @@ pub(crate) async fn track_worker_function(
     Ok(())
 }
 
-/// Has the worker that the same transaction registers get a flow's input once for each run of a claim: [`claim_tasks`]
-/// shares it between tasks.
+/// Has the worker that the same transaction registers get a flow's input once for each run of a
+/// claim: [`claim_tasks`] shares it between tasks.
 ///
 /// [`claim_tasks`]: super::claim::claim_tasks
 pub(crate) async fn share_flow_input(executor: impl PgExecutor<'_>) -> Result<(), CallError> {
-    // A setting, not a parameter: a changed signature would take the grants away from the workers' roles.
+    // A setting, not a parameter: a changed signature would take the grants away from the workers'
+    // roles.
     sqlx::query("select set_config('pgflow_worker.flow_input_once', 'on', true)")
         .execute(executor)
         .await?;

@@ -15,7 +15,8 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartupError {
-    /// The definition breaks rules; the database was not asked. Each problem says how to put it right.
+    /// The definition breaks rules; the database was not asked. Each problem says how to put it
+    /// right.
     #[error("the definition of flow `{flow}` is invalid:{}", Lines(problems))]
     InvalidDefinition {
         /// The flow's slug.
@@ -29,7 +30,8 @@ pub enum StartupError {
         /// All that is wrong.
         problems: Vec<OptionProblem>,
     },
-    /// The database can't be reached: check that it runs, the URL, and that the pool has a free connection.
+    /// The database can't be reached: check that it runs, the URL, and that the pool has a free
+    /// connection.
     #[error(
         "can't connect to the database; check that it runs, and host, role and database of the pool"
     )]
@@ -43,13 +45,15 @@ pub enum StartupError {
     /// The pool's role lacks rights that a worker needs: grant them, as the error says.
     #[error(transparent)]
     MissingRights(#[from] MissingRights),
-    /// The migrations of the database are not those of this release: the source names both and the command to run.
+    /// The migrations of the database are not those of this release: the source names both and the
+    /// command to run.
     #[error(transparent)]
     NotReady(#[from] NotReadyError),
     /// The database was to be migrated first, and could not be.
     #[error("the database could not be migrated")]
     Migrate(#[from] MigrateError),
-    /// The database holds another definition under this slug. Give the new one a slug of its own: a slug stands for one shape for good.
+    /// The database holds another definition under this slug. Give the new one a slug of its own: a
+    /// slug stands for one shape for good.
     #[error(
         "the database has another definition of {0}\ngive the changed flow a slug of its own, such as `#[flow(slug = \"{slug}_v2\", ..)]`, \
          and let workers of the old build finish its runs",
@@ -63,9 +67,9 @@ pub enum StartupError {
         slug = .0.flow
     )]
     RoutingMismatch(Mismatch),
-    /// The local database has another definition under this slug, and workers that run it did not stop in time. They were told to;
-    /// nothing was deleted. Start again once they have stopped, or raise
-    /// [`drain_timeout`](crate::worker::FlowWorker::drain_timeout).
+    /// The local database has another definition under this slug, and workers that run it did not
+    /// stop in time. They were told to; nothing was deleted. Start again once they have stopped, or
+    /// raise [`drain_timeout`](crate::worker::FlowWorker::drain_timeout).
     #[error(
         "the local database has another definition of flow `{flow}`:{}\nit is replaced once no worker runs it; after {:.1?} these still live:{}\n\
          stop them and start again, or raise `drain_timeout`; nothing was deleted",
@@ -83,13 +87,15 @@ pub enum StartupError {
         /// The workers that still lived.
         workers: Vec<LiveWorker>,
     },
-    /// The worker was asked to stop while it waited for others, before it had started; it is not registered.
+    /// The worker was asked to stop while it waited for others, before it had started; it is not
+    /// registered.
     #[error("the worker was asked to stop before it had started")]
     ShutDown,
     /// A queue that the flow needs belongs to somebody else: choose another slug, or see the hint.
     #[error("a queue of the flow is not free: {0}")]
     QueueCollision(Refusal),
-    /// An operator, a deployment, or work that could not be done, took the worker's function out of service.
+    /// An operator, a deployment, or work that could not be done, took the worker's function out of
+    /// service.
     #[error(transparent)]
     FunctionDisabled(#[from] FunctionDisabled),
     /// The database refused the definition or the worker: read the hint.

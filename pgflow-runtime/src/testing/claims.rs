@@ -31,8 +31,8 @@ pub(super) struct Claims<'a> {
 }
 
 impl Claims<'_> {
-    /// Starts up to so many tasks: those that are due; or, when none is and nothing runs that could make one so, those that will be next. Their delay
-    /// is over then, as if time had passed.
+    /// Starts up to so many tasks: those that are due; or, when none is and nothing runs that could
+    /// make one so, those that will be next. Their delay is over then, as if time had passed.
     pub(super) async fn claim(
         self,
         slots: usize,

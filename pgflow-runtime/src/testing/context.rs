@@ -24,7 +24,8 @@ use crate::context::{Attempt, StepContext};
 /// assert_eq!((ctx.attempt(), ctx.max_attempts(), ctx.task_index()), (2, 5, 3));
 /// ```
 ///
-/// To test how a step takes its cancellation, cancel the token: `ctx.cancellation_token().cancel()`.
+/// To test how a step takes its cancellation, cancel the token:
+/// `ctx.cancellation_token().cancel()`.
 #[derive(Debug, Clone)]
 #[must_use = "the context is made by `build`"]
 pub struct StepContextBuilder {

@@ -158,7 +158,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Nothing runs and nothing can be claimed, though the run has not ended: for a moment, while somebody holds a row.
+    /// Nothing runs and nothing can be claimed, though the run has not ended: for a moment, while
+    /// somebody holds a row.
     async fn wait(&self, idle_since: Instant) -> Result<(), RunToEndError> {
         self.beat().await?;
         if idle_since.elapsed() < PATIENCE {

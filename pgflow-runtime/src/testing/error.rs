@@ -19,8 +19,8 @@ const OWN_DATABASE: &str = "give the test a database of its own: name another on
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunToEndError {
-    /// Workers serve the flow in this database, and would take the run's tasks: stop them, or start the run with
-    /// [`Client`](crate::client::Client) and let them do it. Nothing was changed.
+    /// Workers serve the flow in this database, and would take the run's tasks: stop them, or start
+    /// the run with [`Client`](crate::client::Client) and let them do it. Nothing was changed.
     #[error(
         "workers serve flow `{flow}` in this database, and would take the run's tasks:{}\nstop them, or {}",
         Lines(workers),
@@ -38,8 +38,9 @@ pub enum RunToEndError {
     /// The run could not be started: see the source.
     #[error("the run could not be started")]
     Start(#[from] ClientError),
-    /// Somebody told the workers of this call to stop, such as a worker, or another test, that brings another definition of the flow along. Give
-    /// flows with different definitions different slugs, or each test a database of its own.
+    /// Somebody told the workers of this call to stop, such as a worker, or another test, that
+    /// brings another definition of the flow along. Give flows with different definitions different
+    /// slugs, or each test a database of its own.
     #[error(
         "run {run_id} was interrupted: {reason}; give flows that differ different slugs, or {}",
         OWN_DATABASE
@@ -50,8 +51,8 @@ pub enum RunToEndError {
         /// The reason of the refusal.
         reason: String,
     },
-    /// Somebody else attempted tasks of the run, so the report would tell half of the story. Stop the flow's workers, or give the test a database
-    /// of its own.
+    /// Somebody else attempted tasks of the run, so the report would tell half of the story. Stop
+    /// the flow's workers, or give the test a database of its own.
     #[error(
         "task {task_index} of step `{step}` in run {run_id} was attempted {attempts} times, {own} times by this call: a worker took part; stop the \
          flow's workers, or {}",
@@ -69,8 +70,8 @@ pub enum RunToEndError {
         /// The number of attempts by this call.
         own: usize,
     },
-    /// The run has not ended, and there is nothing to do for a while: its rows or messages are held, were taken by somebody else, or were
-    /// changed by hand.
+    /// The run has not ended, and there is nothing to do for a while: its rows or messages are
+    /// held, were taken by somebody else, or were changed by hand.
     #[error(
         "run {run_id} does not go on: {explanation}; stop whatever else works on this database, and run it again"
     )]
@@ -86,7 +87,8 @@ pub enum RunToEndError {
         /// The run.
         run_id: Uuid,
     },
-    /// The database could not be reached, or failed. The run has not ended: its tasks wait in their queues.
+    /// The database could not be reached, or failed. The run has not ended: its tasks wait in their
+    /// queues.
     #[error("run {run_id} could not be run to its end, a database call failed")]
     Database {
         /// The run.

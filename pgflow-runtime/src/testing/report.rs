@@ -42,7 +42,8 @@ impl<F: Flow> EndedRun<F> {
         &self.snapshot
     }
 
-    /// Every task, in the order of the steps and of the elements. A step that was skipped before it started has none.
+    /// Every task, in the order of the steps and of the elements. A step that was skipped before it
+    /// started has none.
     pub fn tasks(&self) -> &[TaskReport] {
         &self.tasks
     }
@@ -149,7 +150,8 @@ pub enum AttemptOutcome {
     Failed {
         /// The message that was reported.
         message: String,
-        /// The delay before the next attempt that the handler asked for, in whole seconds: not waited for here.
+        /// The delay before the next attempt that the handler asked for, in whole seconds: not
+        /// waited for here.
         retry_after: Option<Duration>,
         /// `true` if further attempts were ruled out.
         is_permanent: bool,

@@ -21,7 +21,8 @@ use crate::{
     worker::{Stop, options::Settings},
 };
 
-/// A test program that was killed counts as alive for 6 s; longer than that nobody needs to wait for one.
+/// A test program that was killed counts as alive for 6 s; longer than that nobody needs to wait
+/// for one.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One queue, and the worker that claims from it.

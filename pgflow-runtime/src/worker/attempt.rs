@@ -46,7 +46,8 @@ pub(crate) fn span(task: &ClaimedTask) -> Span {
     )
 }
 
-/// An attempt of a worker, which is told when the worker is asked to stop, or when nobody waits for the attempt any more.
+/// An attempt of a worker, which is told when the worker is asked to stop, or when nobody waits for
+/// the attempt any more.
 pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask) -> Finished {
     let cancelled = shared.stop.child_token();
     let handlers = &*shared.handlers;
@@ -69,7 +70,8 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
     })
 }
 
-/// Calls the handler of a step and returns its output, or why there is none; nothing that a handler does leaves this function.
+/// Calls the handler of a step and returns its output, or why there is none; nothing that a handler
+/// does leaves this function.
 pub(crate) async fn run_with(
     handlers: &dyn Handlers,
     pool: &PgPool,
@@ -96,7 +98,8 @@ pub(crate) async fn run_with(
         flow_input: None,
     });
 
-    // A handler that is dropped, here or by an aborted shutdown, can't tell what it spawned; its token does.
+    // A handler that is dropped, here or by an aborted shutdown, can't tell what it spawned; its
+    // token does.
     let dropped = cancelled.drop_guard();
     let mut call = Contained::new(call(handlers, step_index, &claimed, ctx));
     let result = match timeout_at(deadline, &mut call).await {

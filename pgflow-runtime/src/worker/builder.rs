@@ -45,7 +45,8 @@ impl Builder {
         })
     }
 
-    /// Registers the worker, unless a stop is requested while it waits for others; it then may claim.
+    /// Registers the worker, unless a stop is requested while it waits for others; it then may
+    /// claim.
     pub(crate) async fn register(
         &self,
         pool: &PgPool,
@@ -103,18 +104,20 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// The option functions of a builder, whose `settings` and `shutdown_on` are where the arguments say.
+/// The option functions of a builder, whose `settings` and `shutdown_on` are where the arguments
+/// say.
 macro_rules! option_functions {
     ($($settings:ident).+, $($shutdown_on:ident).+) => {
-        /// The number of tasks that a worker runs side by side: 1 to 10,000; 10 by default. It bounds the inputs and outputs
-        /// that are in memory: for large ones set less.
+        /// The number of tasks that a worker runs side by side: 1 to 10,000; 10 by default. It
+        /// bounds the inputs and outputs that are in memory: for large ones set less.
         pub fn concurrency(mut self, tasks: usize) -> Self {
             self.$($settings).+.concurrency = Some(tasks);
             self
         }
 
-        /// The pause of an idle worker between two looks into its queue, jittered by a fifth: 10 ms to 1 h; 1 s by default.
-        /// Three or more idle workers of a process that share a pool are looked for together, in one statement.
+        /// The pause of an idle worker between two looks into its queue, jittered by a fifth: 10 ms
+        /// to 1 h; 1 s by default. Three or more idle workers of a process that share a pool are
+        /// looked for together, in one statement.
         pub fn poll_interval(mut self, interval: ::std::time::Duration) -> Self {
             self.$($settings).+.poll_interval = Some(interval);
             self
@@ -182,8 +185,9 @@ macro_rules! option_functions {
 
         /// Shuts down when the future resolves, instead of on SIGTERM and ctrl-c.
         ///
-        /// For a `CancellationToken` give `token.cancelled_owned()`. Added to [`Workers`](crate::worker::Workers), it stops what it was set
-        /// for, and a signal still stops everything.
+        /// For a `CancellationToken` give `token.cancelled_owned()`. Added to
+        /// [`Workers`](crate::worker::Workers), it stops what it was set for, and a signal still
+        /// stops everything.
         pub fn shutdown_on(
             mut self,
             request: impl ::std::future::Future<Output = ()> + Send + 'static,

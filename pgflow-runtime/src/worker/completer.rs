@@ -42,7 +42,8 @@ pub(crate) struct Completer<C> {
     batch: Batch,
     /// Until when the batch waits for others, unless it is full before.
     linger_until: Instant,
-    /// Batches that are being recorded. What comes of one is the outputs that have to be recorded one by one.
+    /// Batches that are being recorded. What comes of one is the outputs that have to be recorded
+    /// one by one.
     calls: JoinSet<Vec<Output>>,
     alone: JoinSet<()>,
 }
@@ -201,8 +202,9 @@ impl<C: Calls> Completer<C> {
     }
 }
 
-/// Records a batch, however long the database is away. Returns the outputs of one that the database refuses, for whatever reason: it may be
-/// that of a single one, and alone each fares as it deserves.
+/// Records a batch, however long the database is away. Returns the outputs of one that the database
+/// refuses, for whatever reason: it may be that of a single one, and alone each fares as it
+/// deserves.
 async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> Vec<Output> {
     let mut backoff = Backoff::database();
     let mut was_of_one = false;
@@ -224,7 +226,8 @@ async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> V
                 }
                 break;
             }
-            // A server that does not answer may be away. One that does not answer twice may be at work.
+            // A server that does not answer may be away. One that does not answer twice may be at
+            // work.
             ErrorClass::Transient if !(may_be_of_one && was_of_one) => {
                 let delay = backoff.next_delay();
                 warn!(

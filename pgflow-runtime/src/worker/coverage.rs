@@ -23,7 +23,8 @@ pub(crate) fn check_later(pool: &PgPool, started: Vec<Target>) -> AbortOnDropHan
     AbortOnDropHandle::new(tokio::spawn(later.in_current_span()))
 }
 
-/// Warns of the steps, of flows with a queue for each, that have no live worker. Tasks wait for one, so this is no reason to stop.
+/// Warns of the steps, of flows with a queue for each, that have no live worker. Tasks wait for
+/// one, so this is no reason to stop.
 async fn check(pool: &PgPool, started: &[Target]) {
     let mut flows: Vec<&str> = started
         .iter()

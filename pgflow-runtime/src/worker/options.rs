@@ -21,7 +21,8 @@ pub enum StartMode {
     /// A supervisor outside the database: the operating system's, a container platform.
     #[default]
     Process,
-    /// The database: `pgflow.ensure_workers()` invokes the function's URL while it has no live worker.
+    /// The database: `pgflow.ensure_workers()` invokes the function's URL while it has no live
+    /// worker.
     Http,
 }
 
@@ -191,7 +192,8 @@ impl OptionProblem {
         }
     }
 
-    /// The worker would go on with attempts for longer than others wait before they take it for dead.
+    /// The worker would go on with attempts for longer than others wait before they take it for
+    /// dead.
     pub(crate) fn abandons_too_late(after: Duration, lost_after: Duration) -> Self {
         Self {
             worker: None,

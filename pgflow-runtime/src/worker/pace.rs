@@ -1,7 +1,8 @@
 //! The number of tasks that a worker claims beyond its free slots.
 //!
-//! A claim takes time in which fast handlers would stand idle, and costs the database nearly as much for one task as for ten. So a worker claims ahead
-//! what its slots will have begun before another claim could have brought it: much for handlers of microseconds, nothing for slow ones.
+//! A claim takes time in which fast handlers would stand idle, and costs the database nearly as
+//! much for one task as for ten. So a worker claims ahead what its slots will have begun before
+//! another claim could have brought it: much for handlers of microseconds, nothing for slow ones.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

@@ -74,7 +74,8 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// Claims, runs and records until the worker is asked to stop; then drains. Dropping the future ends everything at once.
+/// Claims, runs and records until the worker is asked to stop; then drains. Dropping the future
+/// ends everything at once.
 pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     let (sender, receiver) = mpsc::channel(shared.options.concurrency.max(MOST_RESULTS));
     let (unstarted, inbox) = mpsc::unbounded_channel();
@@ -95,9 +96,11 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
         let shared = Arc::clone(&shared);
         spawn(async move { mark_draining(&shared).await })
     });
-    // Takes the executor: with it go the last senders, and the completer and the returner end when all is recorded.
+    // Takes the executor: with it go the last senders, and the completer and the returner end when
+    // all is recorded.
     executor.drain(deadline).await;
-    // Side by side: a handler that blocks its thread keeps both from ending, and costs the grace only once.
+    // Side by side: a handler that blocks its thread keeps both from ending, and costs the grace
+    // only once.
     tokio::join!(flush(completer, deadline), flush(returner, deadline));
     drop(draining);
     // Before the row says so: a worker that has stopped must not be found missing.

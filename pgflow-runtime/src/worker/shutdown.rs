@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::WorkerError;
 use crate::lock::lock;
 
-/// Told once, seen by every part: stop claiming, and end within the shutdown timeout, counted from now.
+/// Told once, seen by every part: stop claiming, and end within the shutdown timeout, counted from
+/// now.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
     state: Arc<State>,
@@ -60,7 +61,8 @@ impl Stop {
         self.state.deprecated.get().map(String::as_str)
     }
 
-    /// Asks for a graceful end because the worker can't go on; the first fault is what the worker returns.
+    /// Asks for a graceful end because the worker can't go on; the first fault is what the worker
+    /// returns.
     pub(crate) fn fail(&self, fault: WorkerError) {
         self.fault().get_or_insert(fault);
         self.request();

@@ -17,11 +17,13 @@ use tokio::{
 
 use crate::{lock::lock, sql::retry::jittered, startup::Target};
 
-/// The database notifies once per queue and 20 ms. What others committed meanwhile is found when the claimer looks again, so long after a notification;
-/// a transaction that was about to commit may need a moment more.
+/// The database notifies once per queue and 20 ms. What others committed meanwhile is found when
+/// the claimer looks again, so long after a notification; a transaction that was about to commit
+/// may need a moment more.
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(75)];
 
-/// A hint that there may be tasks: never needed, because the claimer also polls, and never wrong, because it only leads to a claim.
+/// A hint that there may be tasks: never needed, because the claimer also polls, and never wrong,
+/// because it only leads to a claim.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wakeup {
     hint: Arc<Hint>,
@@ -50,7 +52,8 @@ enum Reach {
     #[default]
     Itself,
     Flow(&'static str),
-    /// Workers of other steps: those that come after the worker's own, which gets no tasks by its own results.
+    /// Workers of other steps: those that come after the worker's own, which gets no tasks by its
+    /// own results.
     Steps(&'static str, Arc<[usize]>),
 }
 
@@ -103,8 +106,8 @@ impl Wakeup {
         wakeup
     }
 
-    /// Wakes the claimers, of this worker and others, that tasks may be for which a result of this worker made ready; keeps one that is
-    /// awake from falling asleep the next time.
+    /// Wakes the claimers, of this worker and others, that tasks may be for which a result of this
+    /// worker made ready; keeps one that is awake from falling asleep the next time.
     pub(crate) fn wake_for_ready(&self) {
         match &self.reach {
             Reach::Itself => self.hint.notify.notify_one(),
@@ -132,7 +135,8 @@ impl Wakeup {
             .map(|since| idle.looked_at.map_or(since, |at| at.max(since)))
     }
 
-    /// Wakes this worker's claimer because the database says that there are tasks, or may have said so.
+    /// Wakes this worker's claimer because the database says that there are tasks, or may have said
+    /// so.
     pub(crate) fn announce(&self) {
         self.hint.announced.store(true, Ordering::Release);
         self.hint.notify.notify_one();
@@ -171,8 +175,8 @@ impl<'a> Sleeper<'a> {
         }
     }
 
-    /// Sleeps until a hint comes, or it is time to look without one: after the poll interval, jittered, or soon after a
-    /// notification. Looks that somebody else makes for it put that off.
+    /// Sleeps until a hint comes, or it is time to look without one: after the poll interval,
+    /// jittered, or soon after a notification. Looks that somebody else makes for it put that off.
     pub(crate) async fn sleep(&self) {
         let hint = &self.wakeup.hint;
         let asleep = Asleep::new(hint);
@@ -190,7 +194,8 @@ impl<'a> Sleeper<'a> {
         }
     }
 
-    /// One whose time came during the last claim is due: the claim may not have seen what it is for.
+    /// One whose time came during the last claim is due: the claim may not have seen what it is
+    /// for.
     fn next_look(&self) -> Option<Instant> {
         let announced_at = self.announced_at?;
         LOOK_AGAIN
@@ -223,7 +228,8 @@ impl Drop for Asleep<'_> {
     }
 }
 
-/// The steps that wait for this one, also by way of others: one in between may be skipped, or have no tasks.
+/// The steps that wait for this one, also by way of others: one in between may be skipped, or have
+/// no tasks.
 fn after(definition: &FlowDefinition<'_>, step: usize) -> Arc<[usize]> {
     let steps = definition.steps;
     let mut found: Vec<usize> = Vec::new();

@@ -21,7 +21,8 @@ use crate::startup::StartupError;
 /// more. [`health`](Self::health) and the log show which one is out of service, and so does the
 /// error at the end.
 ///
-/// Workers of one process wake each other: a step that one makes ready is claimed by another without a wait for its next look.
+/// Workers of one process wake each other: a step that one makes ready is claimed by another
+/// without a wait for its next look.
 ///
 /// ```no_run
 /// # async fn run<Plain, Ingest>(pool: sqlx::PgPool, fetch: Ingest::Step) -> Result<(), Box<dyn std::error::Error>>
@@ -100,7 +101,8 @@ impl Workers {
         self.group.health()
     }
 
-    /// Starts the workers one after the other and returns once all are registered; they then serve in the background.
+    /// Starts the workers one after the other and returns once all are registered; they then serve
+    /// in the background.
     ///
     /// Installs no signal handlers: use the handle, or [`shutdown_on`](Self::shutdown_on).
     ///
@@ -111,7 +113,8 @@ impl Workers {
         self.group.start(&self.pool).await.map(WorkersHandle::new)
     }
 
-    /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
+    /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on),
+    /// then drains.
     ///
     /// A second signal ends the process at once, with exit code 143 for SIGTERM and 130 for ctrl-c,
     /// whatever handlers do. Dropping the future ends the workers at once. In both cases the tasks

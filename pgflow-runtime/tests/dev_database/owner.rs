@@ -1,4 +1,5 @@
-//! A process of its own that owns a development database: this test program again, running `owner_process`.
+//! A process of its own that owns a development database: this test program again, running
+//! `owner_process`.
 
 use std::env;
 use std::io::{BufRead, BufReader, Lines};

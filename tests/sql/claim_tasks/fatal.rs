@@ -1,4 +1,5 @@
-//! Messages that are not this worker's to run: the whole claim is refused, and the worker's function is disabled.
+//! Messages that are not this worker's to run: the whole claim is refused, and the worker's
+//! function is disabled.
 
 use serde_json::{Value, json};
 use sqlx::Row;

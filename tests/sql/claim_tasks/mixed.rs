@@ -1,5 +1,5 @@
-//! Batches in which messages of every class lie together, in every order: what becomes of each does not depend on its neighbours, unless
-//! one of them is not this worker's to run.
+//! Batches in which messages of every class lie together, in every order: what becomes of each does
+//! not depend on its neighbours, unless one of them is not this worker's to run.
 
 mod world;
 

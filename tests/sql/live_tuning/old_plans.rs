@@ -15,7 +15,8 @@ use crate::support::invariants::assert_invariants;
 use crate::support::rows::{messages, show_all};
 use crate::support::runs::{age, hidden_by, is_backoff, outline, requeue, until_recovery_looks};
 
-/// A session that has started, claimed, failed and completed often enough for its plans to be generic ones.
+/// A session that has started, claimed, failed and completed often enough for its plans to be
+/// generic ones.
 struct Veteran {
     db: TestDb,
     worker: Uuid,

@@ -5,8 +5,8 @@ use std::fmt::{self, Display};
 use sqlx::FromRow;
 use sqlx::postgres::PgConnection;
 
-/// The tables of which a handful of rows is all there ever is: a row for each flow, step, function or running worker. Reading them from end to
-/// end is what Postgres does best.
+/// The tables of which a handful of rows is all there ever is: a row for each flow, step, function
+/// or running worker. Reading them from end to end is what Postgres does best.
 const SMALL: [&str; 6] = [
     "deps",
     "flows",
@@ -16,7 +16,8 @@ const SMALL: [&str; 6] = [
     "workers",
 ];
 
-/// Entries of an index that may be read besides: of dead rows, and at the ends of an index, where the planner looks for its bounds.
+/// Entries of an index that may be read besides: of dead rows, and at the ends of an index, where
+/// the planner looks for its bounds.
 const SLACK: i64 = 250;
 
 /// The reads of a table or an index since the session last reported its counts: within a

@@ -9,7 +9,8 @@ use crate::support::flows::Claimed;
 use crate::support::operations::{fence, heartbeats, unfence};
 
 impl Session<'_> {
-    /// As [`reading`](Session::reading), and of workers no more than there are live ones, and some that are dead rows.
+    /// As [`reading`](Session::reading), and of workers no more than there are live ones, and some
+    /// that are dead rows.
     async fn reading_workers<T>(
         &mut self,
         what: &str,

@@ -1,4 +1,5 @@
-//! A report that waits behind the transaction in which its run fails: the run is not revived, and nobody hears of it twice.
+//! A report that waits behind the transaction in which its run fails: the run is not revived, and
+//! nobody hears of it twice.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

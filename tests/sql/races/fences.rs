@@ -1,4 +1,5 @@
-//! A fence beside workers that register, claim and beat: none slips through, and none is waited for without end.
+//! A fence beside workers that register, claim and beat: none slips through, and none is waited for
+//! without end.
 
 use serde_json::json;
 use sqlx::postgres::{PgExecutor, PgPool};
@@ -141,7 +142,8 @@ async fn poison_that_meets_a_fence_is_left_for_whoever_claims_next() {
     assert_invariants(&db.pool).await;
 }
 
-/// A claim waits for nobody. If it waited for the function with its messages in its hand, these three would wait in a circle.
+/// A claim waits for nobody. If it waited for the function with its messages in its hand, these
+/// three would wait in a circle.
 #[tokio::test]
 async fn a_fence_a_deletion_and_poison_do_not_wait_in_a_circle() {
     let (db, worker) = poisoned().await;

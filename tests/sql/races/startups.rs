@@ -43,7 +43,8 @@ pub(super) async fn register(session: &mut PgConnection, step: &str) -> sqlx::Re
     Ok(id)
 }
 
-/// A whole start, as a worker makes it, of the worker of one step: the definition, the function, the worker, in one transaction.
+/// A whole start, as a worker makes it, of the worker of one step: the definition, the function,
+/// the worker, in one transaction.
 pub(super) async fn start_up(pool: &PgPool, steps: &[Step], step: &str) -> sqlx::Result<String> {
     let mut session = pool.begin().await?;
     let status = status(&mut session, steps).await?;
@@ -146,8 +147,8 @@ async fn of_16_starts_in_two_queue_modes_one_mode_wins_and_the_other_is_told() {
     assert_invariants(&db.pool).await;
 }
 
-/// Lets a session take the last queue name of flow `orders`, waits until a start of that flow waits for it, and returns its answer once
-/// the session has committed or gone back.
+/// Lets a session take the last queue name of flow `orders`, waits until a start of that flow waits
+/// for it, and returns its answer once the session has committed or gone back.
 async fn after(db: &TestDb, taking: &str, commits: bool) -> sqlx::Result<String> {
     let mut first = db.pool.begin().await.expect("a first session");
     execute(&mut first, taking).await;

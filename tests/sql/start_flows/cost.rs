@@ -31,7 +31,8 @@ impl Cost {
 }
 
 async fn cost_of(db: &TestDb, inputs: Vec<Value>) -> Cost {
-    // A session of its own: the counts are those of all that a session did since it last reported them.
+    // A session of its own: the counts are those of all that a session did since it last reported
+    // them.
     let mut session = PgConnection::connect(&db.url).await.expect("a session");
     sqlx::query("set track_functions = 'all'")
         .execute(&mut session)
@@ -68,7 +69,8 @@ async fn cost_of(db: &TestDb, inputs: Vec<Value>) -> Cost {
     }
 }
 
-/// The number of calls is that of statements: each function that is called runs its own for all runs together.
+/// The number of calls is that of statements: each function that is called runs its own for all
+/// runs together.
 #[tokio::test]
 async fn a_thousand_runs_take_as_many_calls_as_one() {
     let db = TestDb::new().await;

@@ -1,4 +1,5 @@
-//! The sequences of `docs/rollout.md`, while callers never stop to start runs: no run fails, no attempt is lost, old and new code do not mix.
+//! The sequences of `docs/rollout.md`, while callers never stop to start runs: no run fails, no
+//! attempt is lost, old and new code do not mix.
 
 mod plain;
 mod processes;
@@ -82,7 +83,8 @@ impl Effects {
         ran
     }
 
-    /// Waits until handlers of the build run, for a run that started after this was called or before.
+    /// Waits until handlers of the build run, for a run that started after this was called or
+    /// before.
     async fn until_runs(&self, build: &str, run_id: Uuid) {
         let what = format!("{build} runs a task of run {run_id}");
         eventually(DEADLINE, what, async || {
@@ -234,7 +236,8 @@ async fn uncovered(pool: &PgPool) -> Vec<String> {
     .unwrap()
 }
 
-/// Fails the test unless each task ended at its first attempt that counts, and its handler ran exactly once.
+/// Fails the test unless each task ended at its first attempt that counts, and its handler ran
+/// exactly once.
 async fn assert_nothing_was_repeated(pool: &PgPool, effects: &Effects) {
     let odd: Vec<(Uuid, String, i32, String, i32)> = sqlx::query_as(
         "select run_id, step_slug, task_index, status, attempts_count - uncounted_attempts

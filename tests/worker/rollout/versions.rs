@@ -120,7 +120,8 @@ async fn a_new_version_runs_beside_the_old_one_until_that_has_nothing_left_to_do
     let error = wrong.unwrap_err();
     assert!(matches!(error, StartupError::ShapeMismatch(_)), "{error}");
 
-    // Workers of the new version first, then its callers. Those of the old one switch when they like.
+    // Workers of the new version first, then its callers. Those of the old one switch when they
+    // like.
     let since = clock(pool).await;
     let new = Supervisor::several(2, &database, &effects, V2).await;
     until_healthy(pool, &new_functions, since).await;

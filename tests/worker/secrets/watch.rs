@@ -12,7 +12,8 @@ use crate::worker::capture::{Capture, capture_everything};
 /// Part of every secret.
 pub(super) const SECRET: &str = "hunter2";
 
-/// The columns that hold what users pass from step to step: there, and in messages that others sent, secrets may lie.
+/// The columns that hold what users pass from step to step: there, and in messages that others
+/// sent, secrets may lie.
 pub(super) const DATA: [&str; 5] = [
     "runs.input",
     "runs.output",
@@ -56,7 +57,8 @@ impl Watch {
         }
     }
 
-    /// Remembers all that an error and its sources say to somebody who prints them, in whichever form.
+    /// Remembers all that an error and its sources say to somebody who prints them, in whichever
+    /// form.
     pub(super) fn saw(&mut self, error: &(dyn Error + 'static)) {
         let mut link = Some(error);
         while let Some(error) = link {

@@ -144,8 +144,9 @@ impl Effects {
         *attempts.last_mut().expect("it was entered") = seen;
     }
 
-    /// Fails the test unless each task's row says what its attempts did: how the last one ended, and how
-    /// many there were but for those whose handlers were dropped. Returns the number of the latter.
+    /// Fails the test unless each task's row says what its attempts did: how the last one ended,
+    /// and how many there were but for those whose handlers were dropped. Returns the number of the
+    /// latter.
     pub(super) async fn compare(&self, pool: &PgPool) -> usize {
         let rows: Vec<(Uuid, String, i32, String, i32)> = sqlx::query_as(
             "select run_id, step_slug, task_index, status, attempts_count - uncounted_attempts from pgflow.step_tasks",

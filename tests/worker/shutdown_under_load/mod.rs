@@ -150,7 +150,8 @@ impl<F: Process> Case<F> {
         }
     }
 
-    /// Starts workers and stops each at a moment of its own: after so many attempts, counted from the start of all.
+    /// Starts workers and stops each at a moment of its own: after so many attempts, counted from
+    /// the start of all.
     async fn round(&mut self, shutdown_timeout: Duration) {
         let mut stops = JoinSet::new();
         let before = self.effects.entered();
@@ -178,8 +179,8 @@ impl<F: Process> Case<F> {
         self.random.usize(0..=latest)
     }
 
-    /// Stops are over: rows say what the handlers did, and what has not ended can be claimed at once. Returns
-    /// the number of handlers that were dropped so far.
+    /// Stops are over: rows say what the handlers did, and what has not ended can be claimed at
+    /// once. Returns the number of handlers that were dropped so far.
     async fn check(&self) -> usize {
         let pool = &self.database.pool;
         let dropped = self.effects.compare(pool).await;

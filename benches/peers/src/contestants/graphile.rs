@@ -31,8 +31,9 @@ impl TaskHandler for Job {
 /// The way in which its slots get jobs.
 #[derive(Debug)]
 enum Fetch {
-    /// One for each slot and signal. Signals are notifications of new jobs and the ticks of this interval; where all jobs are queued
-    /// already there are ticks only, so its default of a second would make `concurrency` jobs a second.
+    /// One for each slot and signal. Signals are notifications of new jobs and the ticks of this
+    /// interval; where all jobs are queued already there are ticks only, so its default of a second
+    /// would make `concurrency` jobs a second.
     EachTick(Duration),
     /// A hundred at a time, for all slots.
     LocalQueue,

@@ -21,7 +21,8 @@ pub(crate) trait Contestant {
     /// Asks its tables whether anything is left to do.
     const IS_LEFT: &str;
 
-    /// Asks its tables how many tasks have ended well; `None` where the row of a job goes away with its end.
+    /// Asks its tables how many tasks have ended well; `None` where the row of a job goes away with
+    /// its end.
     const ENDED: Option<&str>;
 
     /// Creates its tables, and queues the jobs.

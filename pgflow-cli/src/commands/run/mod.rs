@@ -24,7 +24,8 @@ pub(crate) struct Run {
     /// The run's id.
     #[arg(value_parser = run_id::parse)]
     id: Uuid,
-    /// Follow the run until it ends: on a terminal in place, elsewhere with a line for each change, with --json with an object for each change.
+    /// Follow the run until it ends: on a terminal in place, elsewhere with a line for each change,
+    /// with --json with an object for each change.
     #[arg(long)]
     watch: bool,
     /// The pause between two polls; longer when a poll takes long.

@@ -21,7 +21,8 @@ use crate::{
     table,
 };
 
-/// The pause is so many times as long as a look at least: counting the tasks of a large map takes the database a while.
+/// The pause is so many times as long as a look at least: counting the tasks of a large map takes
+/// the database a while.
 const LOOKS_COST: u32 = 4;
 
 /// The way in which changes are shown.

@@ -45,8 +45,9 @@ fn reason(reason: Option<&str>) -> &str {
     reason.unwrap_or("no reason was given")
 }
 
-/// A line for each worker, which fits into 80 columns unless names or reasons are long: of its id the last digits, by which logs and `--json` can be
-/// searched, and its queue only where one of them has another than its function's name.
+/// A line for each worker, which fits into 80 columns unless names or reasons are long: of its id
+/// the last digits, by which logs and `--json` can be searched, and its queue only where one of
+/// them has another than its function's name.
 pub(super) fn workers<'a>(workers: impl IntoIterator<Item = &'a WorkerStatus>) -> Text {
     let workers: Vec<&WorkerStatus> = workers.into_iter().collect();
     let with_queue = workers

@@ -20,7 +20,8 @@ use crate::{
 pub(crate) struct Enable {
     #[command(flatten)]
     target: Target,
-    /// First archive, from the queues that they serve, the messages that no task has; `pgflow queues --inspect` shows them.
+    /// First archive, from the queues that they serve, the messages that no task has; `pgflow
+    /// queues --inspect` shows them.
     #[arg(long)]
     archive_unsupported: bool,
 }

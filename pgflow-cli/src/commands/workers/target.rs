@@ -12,7 +12,8 @@ pub(super) struct Target {
     /// The functions; `pgflow workers list` shows their names.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// All functions of this flow: those with a live worker for it, those whose newest worker served it, and those that served one of its queues last.
+    /// All functions of this flow: those with a live worker for it, those whose newest worker
+    /// served it, and those that served one of its queues last.
     #[arg(long, value_name = "SLUG")]
     flow: Option<String>,
 }

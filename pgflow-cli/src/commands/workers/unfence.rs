@@ -20,7 +20,8 @@ use crate::{
 pub(crate) struct Unfence {
     #[command(flatten)]
     target: Target,
-    /// Wait so long at most until each function that is enabled now has a running worker, and every step of their flows is served; 0s looks once.
+    /// Wait so long at most until each function that is enabled now has a running worker, and every
+    /// step of their flows is served; 0s looks once.
     #[arg(long, value_name = "TIME", value_parser = age::parse_timeout)]
     wait: Option<Duration>,
 }

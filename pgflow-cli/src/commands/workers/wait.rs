@@ -29,7 +29,8 @@ impl Wait {
         }
     }
 
-    /// Says on standard error what is waited for, when that is news, and pauses; false when the time is over.
+    /// Says on standard error what is waited for, when that is news, and pauses; false when the
+    /// time is over.
     pub(super) async fn pause(&mut self, what: &str) -> bool {
         let left = self.timeout.saturating_sub(self.since.elapsed());
         if left.is_zero() {

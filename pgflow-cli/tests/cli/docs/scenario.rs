@@ -34,7 +34,8 @@ pub(super) fn sql(event: &str) -> &'static str {
     }
 }
 
-/// Flow `greetings` with one queue, and `ingest` with a queue for each step. The heartbeats last for the whole page.
+/// Flow `greetings` with one queue, and `ingest` with a queue for each step. The heartbeats last
+/// for the whole page.
 const WORKERS: &str = r#"
 select pgflow.create_flow('greetings');
 select pgflow.add_step('greetings', 'greet', step_type => 'map');

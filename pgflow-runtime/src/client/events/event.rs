@@ -8,14 +8,16 @@ use crate::{
     flow::StepId,
 };
 
-/// Something that happened to a run, told by [`RunEvents`](super::RunEvents); a step is an `F::Step`. Every moment `at` is one of the database's clock.
+/// Something that happened to a run, told by [`RunEvents`](super::RunEvents); a step is an
+/// `F::Step`. Every moment `at` is one of the database's clock.
 ///
 /// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed).
 ///
 /// # As JSON
 ///
-/// An event serialises to one flat object, so that a page can be sent what happens as it is. Keys that an event does not
-/// have are absent. Later releases may add types and keys; they change and remove none.
+/// An event serialises to one flat object, so that a page can be sent what happens as it is. Keys
+/// that an event does not have are absent. Later releases may add types and keys; they change and
+/// remove none.
 ///
 /// | `type` | other keys |
 /// |---|---|
@@ -28,9 +30,9 @@ use crate::{
 /// | `run_completed` | `at` |
 /// | `run_failed` | `step` (where one failed it), `message`, `at` |
 ///
-/// `step` is the step's slug, `at` an RFC 3339 time in UTC, `tasks` and `completed` are numbers, `reason` is
-/// `condition_unmet`, `handler_failed` or `dependency_skipped`. Messages are those of the handlers' errors: leave them out
-/// where the reader may not see them.
+/// `step` is the step's slug, `at` an RFC 3339 time in UTC, `tasks` and `completed` are numbers,
+/// `reason` is `condition_unmet`, `handler_failed` or `dependency_skipped`. Messages are those of
+/// the handlers' errors: leave them out where the reader may not see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunEvent<S> {
@@ -40,8 +42,9 @@ pub enum RunEvent<S> {
         /// The time of the start.
         at: DateTime<Utc>,
     },
-    /// All that the step depends on has ended, and its tasks were queued. Comes before any other event of the step; a step that never starts,
-    /// because its condition did not hold or another step was skipped, has none.
+    /// All that the step depends on has ended, and its tasks were queued. Comes before any other
+    /// event of the step; a step that never starts, because its condition did not hold or another
+    /// step was skipped, has none.
     #[non_exhaustive]
     StepStarted {
         /// The step.
@@ -51,8 +54,9 @@ pub enum RunEvent<S> {
         /// The time of the start.
         at: DateTime<Utc>,
     },
-    /// More of the step's tasks have completed, and not yet all of them. The count only grows. One event may stand for many tasks, and a step whose
-    /// tasks all completed between two looks has none.
+    /// More of the step's tasks have completed, and not yet all of them. The count only grows. One
+    /// event may stand for many tasks, and a step whose tasks all completed between two looks has
+    /// none.
     #[non_exhaustive]
     StepProgressed {
         /// The step: a map step, as others have one task.
@@ -92,13 +96,15 @@ pub enum RunEvent<S> {
         /// The time of the skip.
         at: DateTime<Utc>,
     },
-    /// Every step completed or was skipped. Always the last one; [`wait`](crate::client::RunHandle::wait) has the output then, at once.
+    /// Every step completed or was skipped. Always the last one;
+    /// [`wait`](crate::client::RunHandle::wait) has the output then, at once.
     #[non_exhaustive]
     RunCompleted {
         /// The time of completion.
         at: DateTime<Utc>,
     },
-    /// A step failed the run. Always the last one. Steps that had not ended by then have no end of their own.
+    /// A step failed the run. Always the last one. Steps that had not ended by then have no end of
+    /// their own.
     #[non_exhaustive]
     RunFailed {
         /// The step that failed it.

@@ -59,7 +59,8 @@ impl<F: Flow> History<F> {
     ///
     /// # Errors
     ///
-    /// The id is that of another run by now, or the run has a step that the flow does not have here. Then nothing is told.
+    /// The id is that of another run by now, or the run has a step that the flow does not have
+    /// here. Then nothing is told.
     pub(super) fn tell(
         &mut self,
         seen: &RunSnapshot<F>,
@@ -115,7 +116,8 @@ impl<F: Flow> History<F> {
                 progress.push(RunEvent::StepProgressed { step, tasks });
             }
         }
-        // Of one moment in the order of the definition, and the start of a step before its end: the sort keeps that.
+        // Of one moment in the order of the definition, and the start of a step before its end: the
+        // sort keeps that.
         changes.sort_by_key(|&(moment, index, _)| (moment, index));
         events.extend(changes.into_iter().map(|(_, _, event)| event));
         // That of steps which have not ended.
@@ -123,7 +125,8 @@ impl<F: Flow> History<F> {
     }
 }
 
-/// The states of the steps by index; none where the database's definition of the flow has no such step.
+/// The states of the steps by index; none where the database's definition of the flow has no such
+/// step.
 fn by_index<F: Flow>(seen: &RunSnapshot<F>) -> Result<States<'_>, ClientError> {
     let mut states = vec![None; F::Step::ALL.len()];
     for state in seen.steps() {

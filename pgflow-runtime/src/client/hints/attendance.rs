@@ -66,7 +66,8 @@ impl Attendant {
 }
 
 impl Hints {
-    /// Sees to it that a task attends. Returns whether one does: a runtime that shuts down drops it at once.
+    /// Sees to it that a task attends. Returns whether one does: a runtime that shuts down drops it
+    /// at once.
     pub(super) fn attend(self: &Arc<Self>) -> bool {
         let now = Instant::now();
         let term = {

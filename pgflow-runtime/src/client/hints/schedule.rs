@@ -51,7 +51,8 @@ impl Pace {
     }
 }
 
-/// The moments for looks that are so far apart, the same for all: so those who wait at one pace are looked at together.
+/// The moments for looks that are so far apart, the same for all: so those who wait at one pace are
+/// looked at together.
 ///
 /// None when that is so far away that there is no such moment.
 pub(super) fn next_tick(epoch: Instant, now: Instant, pause: Duration) -> Option<Instant> {

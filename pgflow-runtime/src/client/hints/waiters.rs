@@ -34,7 +34,8 @@ pub(in crate::client) enum Sight {
     Missing,
     Run {
         is_ended: bool,
-        /// One for each step that has started, two for each that has ended. Not for those who wait for the end only.
+        /// One for each step that has started, two for each that has ended. Not for those who wait
+        /// for the end only.
         phases: i64,
         /// The tasks of all steps that have not completed. Not for those who wait for the end only.
         remaining: i64,
@@ -258,7 +259,8 @@ impl Waiters {
         self.by_due.first().map(|&(due, _)| due)
     }
 
-    /// Those whose time has come. They have no next look before [`tell`](Self::tell) or [`fail`](Self::fail) sets one.
+    /// Those whose time has come. They have no next look before [`tell`](Self::tell) or
+    /// [`fail`](Self::fail) sets one.
     pub(super) fn take_due(&mut self, now: Instant) -> Batch {
         let mut batch = Batch::default();
         while let Some(&(due, id)) = self.by_due.first()

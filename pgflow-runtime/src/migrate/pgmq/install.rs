@@ -12,7 +12,8 @@ use crate::migrate::{
 /// The longest time for the installation of the SQL; another program may be installing it too.
 const INSTALL_WAIT: Duration = Duration::from_mins(1);
 
-/// Installs the extension where the server offers it and the role may, else the SQL that the `pgmq` crate contains.
+/// Installs the extension where the server offers it and the role may, else the SQL that the `pgmq`
+/// crate contains.
 pub(super) async fn install(
     transaction: &mut PgConnection,
     pool: &PgPool,

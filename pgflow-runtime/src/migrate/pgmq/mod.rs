@@ -1,4 +1,5 @@
-//! PGMQ, which everything else stands on: found, or installed. Never upgraded: other programs may use it.
+//! PGMQ, which everything else stands on: found, or installed. Never upgraded: other programs may
+//! use it.
 
 mod install;
 mod probe;

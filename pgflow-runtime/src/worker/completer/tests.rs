@@ -20,7 +20,8 @@ use crate::{
 };
 
 type Answer = Result<bool, CallError>;
-/// Answers the nth call, which completes these tasks, or fails one when there are none: whether it made others ready.
+/// Answers the nth call, which completes these tasks, or fails one when there are none: whether it
+/// made others ready.
 type Script = dyn Fn(usize, &[i32]) -> Answer + Send + Sync;
 
 #[derive(Debug, PartialEq)]

@@ -159,8 +159,8 @@ async fn report_overdue(core: &Core, line: &mut Line<'_>) {
     }
 }
 
-/// Starts recovery where there may be something to recover: it takes a connection of its own, which idle
-/// workers do without.
+/// Starts recovery where there may be something to recover: it takes a connection of its own, which
+/// idle workers do without.
 async fn look_for_recovery(core: &Core, line: &mut Line<'_>) {
     let due = line
         .ask(&|connection| Box::pin(async move { recovery_is_due(connection).await }))

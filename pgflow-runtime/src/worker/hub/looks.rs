@@ -71,7 +71,8 @@ fn due(members: &[Arc<Member>], now: Instant) -> (Vec<Arc<Member>>, Instant) {
             continue;
         };
         let at = since + pause;
-        // With nearly all others: one call serves them together, and from then on their times agree.
+        // With nearly all others: one call serves them together, and from then on their times
+        // agree.
         if at <= now + pause * 3 / 4 {
             due.push(Arc::clone(member));
         } else {

@@ -15,7 +15,8 @@ use crate::{
 /// The pause before recovery, jittered: the first of several processes does the work.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Recovers tasks of all flows, each time that heartbeats say that some may be due, until it is dropped.
+/// Recovers tasks of all flows, each time that heartbeats say that some may be due, until it is
+/// dropped.
 pub(super) async fn run(core: &Core) {
     // A connection of its own, as the call may take long and heartbeats must not wait for it, and
     // none between two looks.

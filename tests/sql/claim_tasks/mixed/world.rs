@@ -1,4 +1,5 @@
-//! A database in which any message can be put at any place of a queue, and what a claim must make of each.
+//! A database in which any message can be put at any place of a queue, and what a claim must make
+//! of each.
 
 use serde_json::{Value, json};
 use sqlx::pool::PoolConnection;
@@ -53,7 +54,8 @@ pub(super) const LOCKED: i64 = 500;
 const TIMEOUT: i64 = 20;
 const SECOND: i64 = 1_000_000;
 
-/// Puts the message of a task to a place of a queue, visible now, with a read count that its id tells.
+/// Puts the message of a task to a place of a queue, visible now, with a read count that its id
+/// tells.
 const PLACE: &str = "
     create function place(queue text, id bigint, task_run uuid, step text, index int, body jsonb) returns void language plpgsql as $$
     declare
@@ -72,7 +74,8 @@ const PLACE: &str = "
     end
     $$";
 
-/// A flow whose root `a` is a map, and whose other root `b` waits; a run for each class, and others for faults.
+/// A flow whose root `a` is a map, and whose other root `b` waits; a run for each class, and others
+/// for faults.
 pub(super) struct World {
     pub(super) db: TestDb,
     pub(super) worker: Uuid,
@@ -244,7 +247,8 @@ impl World {
         }
     }
 
-    /// Puts right what was planted: the task gets a good message in its own queue, with this id; a message without a task goes.
+    /// Puts right what was planted: the task gets a good message in its own queue, with this id; a
+    /// message without a task goes.
     pub(super) async fn mend(&self, db: &mut PgConnection, fault: Fault, planted: i64, id: i64) {
         let (queue, task) = match fault {
             Fault::NoTask => {

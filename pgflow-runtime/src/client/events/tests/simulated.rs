@@ -1,4 +1,5 @@
-//! A run that goes at random through what a run can go through, and how it looked after each transaction.
+//! A run that goes at random through what a run can go through, and how it looked after each
+//! transaction.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
