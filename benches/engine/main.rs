@@ -77,7 +77,7 @@ async fn run(server: &Server, options: &Options) -> Result<()> {
     if let Some(file) = &options.json {
         report::write(file, &about, options, &notes, &records)?;
     }
-    // What was measured before something went wrong is shown all the same.
+    // What was measured before something went wrong is shown anyway.
     measured
 }
 

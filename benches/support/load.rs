@@ -190,7 +190,8 @@ impl Meter {
         self.read(stopped).await
     }
 
-    /// The same while sessions go on: what those outside of `pools` counted lately may be missing.
+    /// The same while sessions continue: what those outside of `pools` counted lately may be
+    /// missing.
     pub(crate) async fn load_now(&mut self, stopped: Stopped, pools: &[&PgPool]) -> Result<Load> {
         self.reader.flush(pools).await?;
         self.read(stopped).await

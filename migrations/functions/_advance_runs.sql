@@ -25,7 +25,7 @@ begin
         -- (ctid) first, for the same reason: it leaves one way to the row. The place can't change,
         -- as whoever changes the row holds the run's lock.
         select
-            -- Never NULL, as bool_or is when no step is ready: `and` would go on to call the
+            -- Never NULL, as bool_or is when no step is ready: `and` would continue to call the
             -- function.
             coalesce(bool_or(d.is_conditional), false),
             coalesce(bool_or(s.initial_tasks = 0), false),

@@ -3,7 +3,7 @@
 --   wait   the attempt runs, other tasks of the process still do, or another worker of it reads the
 --          queue
 --   ready  this worker is to start the attempt now, and nothing else
--- Locks: the worker's row, skipped when somebody else holds it.
+-- Locks: the worker's row, skipped when another session holds it.
 -- Callers: claim_tasks, start_tasks.
 create or replace function pgflow._alone_state(worker_id uuid) returns text
 language plpgsql

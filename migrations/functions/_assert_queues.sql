@@ -1,5 +1,5 @@
 -- Raises unless a flow may use these queues, all checked before any is created: PF006 when one
--- belongs to somebody else or is not what it should be. A name that is taken is never adopted: its
+-- belongs to another owner or is not what it should be. A name that is taken is never adopted: its
 -- messages would be read by the wrong worker. `owned`: whether this flow's stored definition names
 -- them; then they must be there, else they must not.
 -- Locks: needs the definition lock; takes PGMQ's lock of each name, so that nobody creates one

@@ -1,6 +1,6 @@
 -- A started task has no attempt left: its step's when_exhausted decides. fail: the run fails. skip,
 -- skip-cascade: the task fails, the step is skipped (reason handler_failed), its other active tasks
--- with it, and the run goes on. A run that would end with an output that is too large fails as
+-- with it, and the run continues. A run that would end with an output that is too large fails as
 -- well. Returns whether new tasks were queued.
 -- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: fail_task,
 -- requeue_stalled_tasks.

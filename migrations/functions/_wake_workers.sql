@@ -5,7 +5,7 @@
 -- while the queue of notifications is half full, which means that some session does not read it: a
 -- full one makes each commit fail that notifies. A transaction of several statements that was too
 -- early is asked again when it commits, by _wake_late.
--- Locks: wakeups, skipping what somebody else holds. Callers: _queue_tasks, _requeue_tasks.
+-- Locks: wakeups, skipping what another session holds. Callers: _queue_tasks, _requeue_tasks.
 create or replace function pgflow._wake_workers(queue_names text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

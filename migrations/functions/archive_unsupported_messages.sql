@@ -1,5 +1,5 @@
 -- Archives the messages that no task has from the queues that a worker function serves: what
--- somebody sent there by hand. Nothing is lost: the archive has them. A message that a task has
+-- somebody sent there manually. Nothing is lost: the archive has them. A message that a task has
 -- stays, with its reason: without it that task would never run. Returns all of them. The function
 -- stays as it is, see enable_worker_function. Raises PF001 (unknown function), PF012 (a message
 -- that was locked is gone).

@@ -1,6 +1,6 @@
 -- Completes one attempt; the same as a batch of one. An output that can't be stored, or with which
--- the run can't end, fails the attempt for good. Returns the task's row as it is now, whatever the
--- outcome. Raises PF003 (unknown task), PF009 (an output that no worker could be handed).
+-- the run can't end, fails the attempt permanently. Returns the task's row as it is now, whatever
+-- the outcome. Raises PF003 (unknown task), PF009 (an output that no worker could be handed).
 -- Locks: as complete_tasks. Callers: SQL users.
 create or replace function pgflow.complete_task(
     run_id uuid,

@@ -1,4 +1,4 @@
--- Removes a flow for good, in one transaction: its runs, whatever their status, with all that
+-- Removes a flow permanently, in one transaction: its runs, whatever their status, with all that
 -- belongs to them, its definition, and its queues with their messages. Worker functions that served
 -- nothing else and have no live worker go too. Its running workers are marked deprecated, so that
 -- they stop by themselves. Returns how many runs were removed. A flow with many runs is better

@@ -1,6 +1,6 @@
 -- Removes a part of a flow, to be called until `is_done`; each call is short, so in a transaction
 -- of its own it keeps nobody waiting. The first one only marks the flow: no run and no worker of it
--- starts from then on, and its workers are told to stop. Each further one removes at most
+-- starts from then on, and its workers are asked to stop. Each further one removes at most
 -- `max_runs` runs, the first ones by id, and no further run once 100,000 tasks are together; the
 -- one that finds no run is delete_flow_and_data, and the flow is gone. When nobody calls it again
 -- the flow stays marked, and keeps the runs that it still has. `removed_runs`: how many this call

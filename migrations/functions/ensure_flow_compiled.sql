@@ -4,7 +4,7 @@
 --   verified    it is stored, and equal
 --   mismatch    it is stored, and different (`mismatch_kind` shape or routing, a line for each of
 --               the `differences`); nothing changed
---   draining    the same in a local database: its workers were told to stop, `workers` still live;
+--   draining    the same in a local database: its workers were asked to stop, `workers` still live;
 --               ask again
 --   recompiled  the same once none lives: the old flow was deleted with its runs, and the new one
 --               is stored
@@ -90,7 +90,7 @@ begin
                 if v_workers <> '[]' then
                     v_status := 'draining';
                 else
-                    -- The functions of a flow that goes on stay as they are: one that is disabled
+                    -- The functions of a flow that continues stay as they are: one that is disabled
                     -- must not start for it.
                     v_functions := array(select w from pgflow.worker_functions w);
                     perform pgflow.delete_flow_and_data(v_flow);

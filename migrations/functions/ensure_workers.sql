@@ -5,7 +5,7 @@
 -- `pgflow_auth_secret`, else `supabase_service_role_key`; `invoked` says so. The others are for the
 -- caller to invoke. What pg_net refuses is warned about, and keeps no other function from being
 -- invoked. Calls at the same time share the work.
--- Locks: the functions' rows, skipping what somebody else holds. Callers: operators' schedulers.
+-- Locks: the functions' rows, skipping what another session holds. Callers: operators' schedulers.
 create or replace function pgflow.ensure_workers() returns table (function_name text, invoked boolean, request_id bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -7,8 +7,8 @@
 --   run_ended                      its run has ended before it; `message` names the step that
 --                                  failed the run
 --   waiting_for_dependencies       `waiting_for` names them
---   not_advanced                   nothing holds it up, and yet it did not go on: a fault, or rows
---                                  changed by hand
+--   not_advanced                   nothing holds it up, and yet it did not continue: a fault, or
+--                                  rows changed manually
 --   running                        a worker is at it: `running`, the longest first, 10 at most
 --   worker_lost                    its workers have stopped, or have been silent for 6 seconds:
 --                                  recovery takes its tasks
@@ -21,7 +21,7 @@
 --   waiting_to_run_alone           its next task's attempts are used up, and the last one ended
 --                                  with its worker: it gets one more, for which the process of a
 --                                  worker runs nothing else
---   no_worker                      nobody serves its queue: no live worker, or `disabled_reason`
+--   no_worker                      no worker serves its queue: no live worker, or `disabled_reason`
 --   waiting_for_worker             a live worker will take it
 -- `alone` of a running task says that nothing else runs in its worker's process meanwhile. `tasks`
 -- counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat
@@ -141,7 +141,7 @@ begin
     limit 1;
 
     if v_step.status = 'failed' or v_step.skip_reason = 'handler_failed' then
-        -- One, since the first to fail for good ends the step. None when a condition failed it.
+        -- One, since the first to fail permanently ends the step. None when a condition failed it.
         select format(
             case
                 when t.permanently_stalled_at is not null and t.runs_alone then '%1$s stalled for good at attempt %2$s, in which it ran alone'

@@ -15,7 +15,7 @@
 -- one more, for which nothing else runs in its worker's process (see claim_tasks): what brings a
 -- process down is found out, and what ran beside it completes. Not where max_attempts is 1, which
 -- means at most once. Otherwise, or when its message is gone, the task is out of attempts and its
--- step's when_exhausted decides, so no run hangs for ever. Returns how many were queued again, how
+-- step's when_exhausted decides, so no run hangs forever. Returns how many were queued again, how
 -- many ended, and whether more is due now: then call it again. One call at a time does the work;
 -- the others return at once. A batch is the claims that are due, oldest look first (at most 10,000
 -- of them, and no further one once 200,000 tasks are together), until 1,000 of their tasks are to
@@ -24,7 +24,7 @@
 -- claim is removed when none of its tasks is started, and never before: a task that is in no claim
 -- is never recovered. What starts a task again comes with a claim of its own.
 -- Locks: advisory (0x7067666c, 2); workers that are lost, claims, runs, step states and tasks,
--- skipping what somebody else holds; queue rows. Callers: workers, operators,
+-- skipping what another session holds; queue rows. Callers: workers, operators,
 -- requeue_stalled_tasks.
 create or replace function pgflow.recover_tasks(trust_silence boolean default false) returns table (requeued int, ended int, more boolean)
 language plpgsql
@@ -189,7 +189,7 @@ begin
     ) x
     where x.before < c_tasks;
     more := more or cardinality(v_chosen) < cardinality(v_running);
-    -- A timeout may be lowered at any time, so no look is put off for long.
+    -- A timeout may be lowered at any time, so no look is postponed for long.
     update pgflow.claims c
     set look_at = case
         when u.due > 0 then v_now + interval '5 seconds'

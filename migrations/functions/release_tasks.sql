@@ -1,7 +1,7 @@
 -- Gives back tasks that a worker claimed and does not run: queued again, visible at once. The
 -- attempt does not count: not against max_attempts, and not in the backoff. Items whose attempt is
 -- not started by this worker any more are left alone; so are those whose message is gone, which
--- recovery ends. Returns how many were given back. `starts`: when each attempt was started, as its
+-- recovery ends. Returns how many were returned. `starts`: when each attempt was started, as its
 -- claim said. Raises PF009 (arrays of different lengths).
 -- Locks: runs, tasks, queue rows, wakeups. Callers: workers that stop.
 create or replace function pgflow.release_tasks(

@@ -5,8 +5,8 @@
 -- the flow, or the worker serves another queue: who drains a flow or looks for live workers goes by
 -- that). A deprecated worker gets nothing. A task that is to run alone is claimed alone, as by
 -- claim_tasks: until its worker runs nothing else it gets nothing.
--- Locks: tasks, queue rows, as _start_claimed; workers, skipping what somebody else holds. Callers:
--- workers of other languages.
+-- Locks: tasks, queue rows, as _start_claimed; workers, skipping what another session holds.
+-- Callers: workers of other languages.
 create or replace function pgflow.start_tasks(
     flow_slug text,
     msg_ids bigint[],

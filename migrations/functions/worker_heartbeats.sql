@@ -4,7 +4,7 @@
 -- recover_tasks. A worker whose row somebody holds, as who deprecates it does, is answered and
 -- recorded with its next one: the others of its process must not fall silent with it, and recovery
 -- does not take it for dead meanwhile.
--- Locks: the workers' rows, skipping what somebody else holds. Callers: workers, every 5 s.
+-- Locks: the workers' rows, skipping what another session holds. Callers: workers, every 5 s.
 create or replace function pgflow.worker_heartbeats(worker_ids uuid[]) returns table (worker_id uuid, is_deprecated boolean, deprecated_reason text)
 language plpgsql
 security definer

@@ -1,5 +1,4 @@
-//! Ages and other lengths of time, such as `30d`: how they are read, and how they are written for
-//! people.
+//! Ages and other durations, such as `30d`: parsing, and formatting for people.
 
 use std::time::Duration;
 

@@ -102,10 +102,10 @@ pub(crate) enum Command {
     /// of its own, so that nothing is locked for long; ctrl-c ends it after the current one.
     /// Workers that stopped that long ago go too. Runs that have not ended stay.
     Prune(Prune),
-    /// Delete a flow for good: its runs, whatever their status, its definition and its queues.
+    /// Delete a flow permanently: its runs, whatever their status, its definition and its queues.
     ///
     /// Shows what goes and asks for the slug, on a terminal; elsewhere it needs --yes. Running
-    /// workers of the flow are told to stop.
+    /// workers of the flow are asked to stop.
     DeleteFlow(DeleteFlow),
     /// Write the completions of a shell: for bash, in ~/.bashrc: source <(pgflow completions bash).
     Completions(Completions),

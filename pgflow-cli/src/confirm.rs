@@ -1,5 +1,5 @@
-//! Questions before something is removed for good. Standard output belongs to results, so they are
-//! asked on standard error.
+//! Questions before data is removed permanently. Standard output is reserved for results, so they
+//! appear on standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 

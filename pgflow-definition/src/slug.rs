@@ -36,7 +36,7 @@ pub enum SlugProblem {
 /// Checks a slug: 1 to 128 ASCII letters, digits and `_`; a letter first, a letter or digit last;
 /// no `__`; not `run`.
 ///
-/// `const`, so that a definition written by hand can be checked by the compiler:
+/// `const`, so that a definition written manually can be checked by the compiler:
 ///
 /// ```
 /// const _: () = assert!(pgflow_definition::slug::check_slug("crate_audit").is_ok());

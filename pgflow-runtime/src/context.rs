@@ -116,15 +116,15 @@ impl StepContext {
         self.deadline().saturating_duration_since(Instant::now())
     }
 
-    /// Resolves when nobody waits for this attempt any more, or will soon: a handler that can stop
+    /// Resolves when nothing waits for this attempt any more, or will soon: a handler that can stop
     /// early should, and so should what it spawned.
     ///
     /// That is when the worker shuts down; when the run or the step has ended without this attempt,
     /// was skipped or deleted, or the task was given to another attempt because this one seemed
     /// dead, which the worker learns within 5 s; and when the handler is dropped because its time
-    /// is over. In the first two cases the handler goes on until it ends by itself. What it returns
-    /// is recorded after a shutdown was asked for, and ignored when the attempt has lost its
-    /// meaning.
+    /// is over. In the first two cases the handler continues until it ends by itself. What it
+    /// returns is recorded after a shutdown was asked for, and ignored when the attempt has lost
+    /// its meaning.
     pub async fn cancelled(&self) {
         self.inner.cancelled.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! Looks at runs of any flow, and starts them, without the flow's types: for command lines and
+//! Reads runs of any flow, and starts them, without the flow's types: for command lines and
 //! dashboards.
 //!
 //! Programs that know their flows use [`client`](crate::client).
@@ -119,7 +119,7 @@ pub struct TaskCounts {
     pub started: i64,
     /// Done.
     pub completed: i64,
-    /// Failed for good: out of attempts, or with an error that rules others out.
+    /// Failed permanently: out of attempts, or with an error that rules others out.
     pub failed: i64,
     /// Not ended when their step was skipped.
     pub skipped: i64,
@@ -199,7 +199,7 @@ pub enum StepReason {
     RunEnded,
     /// Steps that it depends on have not ended.
     WaitingForDependencies,
-    /// Nothing holds it up, and yet it did not go on: a fault, or rows changed by hand.
+    /// Nothing holds it up, and yet it did not continue: a fault, or rows changed manually.
     NotAdvanced,
     /// A worker is at it.
     Running,
@@ -246,7 +246,7 @@ pub struct RunningAttempt {
     pub task_index: i32,
     /// The number of the attempt, counted from 1.
     pub attempt: i32,
-    /// The worker that claimed it; none after rows were changed by hand.
+    /// The worker that claimed it; none after rows were changed manually.
     pub worker_id: Option<Uuid>,
     /// The time at which it started.
     pub started_at: DateTime<Utc>,

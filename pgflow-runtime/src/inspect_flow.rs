@@ -1,5 +1,4 @@
-//! Looks at the definitions that a database holds, without the flows' types: for command lines and
-//! dashboards.
+//! Reads the definitions in a database, without the flows' types: for command lines and dashboards.
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! A connection that hears notifications, beside those of a pool.
+//! A connection that receives notifications, beside those of a pool.
 
 use std::{error::Error, future::Future, time::Duration};
 
@@ -133,7 +133,7 @@ impl Outage {
             self.is_known = false;
         }
         let delay = self.backoff.next_delay();
-        // Said once: what the connection is for goes on without it, and the rest of the database
+        // Said once: what the connection is for continues without it, and the rest of the database
         // may be away, too.
         if self.is_known {
             debug!(?delay, error, "{}", self.still);

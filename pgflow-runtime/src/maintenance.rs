@@ -1,8 +1,8 @@
-//! Removes data for good: what ended long ago, and whole flows.
+//! Removes data permanently: runs that ended long ago, and whole flows.
 //!
-//! For the operators of a database and for schedulers. The role that calls needs the rights of the
-//! schema's owner: unlike what workers and clients call, these functions run with the rights of
-//! their caller.
+//! For the operators of a database and for schedulers. The calling role needs the rights of the
+//! schema's owner: unlike the functions for workers and clients, these run with the rights of their
+//! caller.
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), pgflow_runtime::sql::CallError> {
@@ -48,8 +48,8 @@ pub struct FlowContents {
     /// Its worker functions that have no live worker and served nothing else, by name. They are
     /// removed too.
     pub functions: Vec<String>,
-    /// Its workers whose heartbeat is newer than 6 seconds, and that were not told to stop yet.
-    /// They are not removed, but told to stop.
+    /// Its workers whose heartbeat is newer than 6 seconds, and that were not asked to stop yet.
+    /// They are not removed, but asked to stop.
     pub live_workers: i64,
 }
 
@@ -96,7 +96,7 @@ pub async fn prunable(
 }
 
 /// Removes a flow with its runs, whatever their status, its definition, and its queues with their
-/// messages. Returns how many runs that were. Its workers are told to stop.
+/// messages. Returns how many runs that were. Its workers are asked to stop.
 ///
 /// Only the exact slug will do. All of it happens in one transaction: the caller's, when the
 /// connection is inside one. Until that ends no other flow can be defined, which takes long when
@@ -115,7 +115,7 @@ pub async fn delete_flow(executor: impl PgExecutor<'_>, flow_slug: &str) -> Resu
 ///
 /// The first transaction marks the flow: from then on none of its runs and workers starts. When the
 /// deletion is interrupted, the flow stays marked, and keeps the runs that it still has; a further
-/// call goes on. The connection must not be inside a transaction.
+/// call continues. The connection must not be inside a transaction.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
 //! Takes worker functions out of service and back: for operators, and for the programs that deploy
 //! workers.
 //!
-//! A *worker function* is what gets deployed and started again; *workers* are its running
-//! processes. To replace the code of a function in place, fence it, wait until its workers have
-//! stopped, deploy, and end the fence:
+//! A *worker function* is deployed and started under one name; *workers* are its running processes.
+//! To replace the code of a function in place, fence it, wait until its workers have stopped,
+//! deploy, and end the fence:
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +28,7 @@
 //! # }
 //! ```
 //!
-//! The role that calls needs the rights of the schema's owner; [`list`], [`functions`],
+//! The calling role needs the rights of the schema's owner; [`list`], [`functions`],
 //! [`functions_of_flow`], [`drain_status`] and [`restart_status`] only read. `pgflow workers` does
 //! the same on a command line.
 //!
@@ -128,10 +128,10 @@ pub struct WorkerStatus {
 pub enum WorkerState {
     /// It lives, and takes tasks.
     Running,
-    /// It lives, and was told to stop: it finishes what it runs, and takes nothing more.
+    /// It lives, and was asked to stop: it finishes what it runs, and takes nothing more.
     Draining,
-    /// It has not said that it stopped, and was not heard of for 6 seconds: it died, or can't reach
-    /// the database.
+    /// It has not said that it stopped, and sent no heartbeat for 6 seconds: it died, or can't
+    /// reach the database.
     Lost,
     /// It has stopped.
     Stopped,
@@ -177,7 +177,7 @@ impl FunctionChange {
 pub struct Fence {
     /// The functions, by name.
     pub functions: Vec<FunctionChange>,
-    /// The workers that were told to stop; not those that had been told before.
+    /// The workers that were asked to stop; not those that had been told before.
     pub told_to_stop: Vec<WorkerStatus>,
 }
 
@@ -217,7 +217,7 @@ pub struct BusyWorker {
 pub struct RestartStatus {
     /// The functions of which no worker runs that may take tasks.
     pub without_worker: Vec<String>,
-    /// Steps of the functions' flows whose queue nobody serves.
+    /// Steps of the functions' flows whose queue no worker serves.
     pub uncovered: Vec<UncoveredStep>,
 }
 
@@ -322,7 +322,7 @@ pub async fn drain_status(
 
 /// Reads how far the workers of functions have come back after the end of a fence.
 ///
-/// A worker counts when it lives and was not told to stop. The fence tells all workers that exist,
+/// A worker counts when it lives and was not asked to stop. The fence tells all workers that exist,
 /// and lets none start: one that was not told has started after the fence ended.
 pub async fn restart_status(
     pool: &PgPool,
@@ -471,8 +471,8 @@ pub async fn tune(
 }
 
 /// Lets no worker of functions start any more, of all of them in one transaction; workers that run
-/// go on. A function that is disabled already keeps its time and reason. Of a fenced one, what the
-/// end of the fence restores becomes disabled.
+/// continue. A function that is disabled already keeps its time and reason. Of a fenced one, what
+/// the end of the fence restores becomes disabled.
 ///
 /// # Errors
 ///

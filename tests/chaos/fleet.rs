@@ -89,7 +89,7 @@ impl Fleet {
     }
 
     /// The slots of processes that live, and whose workers are all registered: only these must end
-    /// well when they are told to.
+    /// well when they are asked to.
     pub(crate) fn serving(&self) -> Vec<usize> {
         let serving = |slot: &usize| self.workers[*slot].is_serving();
         (0..self.workers.len()).filter(serving).collect()

@@ -20,7 +20,7 @@ pub(crate) const DOOM: &str = "doomed from the start";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) elements: Vec<u32>,
-    /// Its last step fails for good.
+    /// Its last step fails permanently.
     pub(crate) is_doomed: bool,
     pub(crate) plan: String,
     /// Decides which attempts fail, how, and how long they take.

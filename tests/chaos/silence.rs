@@ -1,4 +1,4 @@
-//! Connections that die without a word while a call is under way: the server's machine lost its
+//! Connections that die silently while a call is under way: the server's machine lost its
 //! power, or a firewall forgot them. No packet ever tells the worker.
 
 use std::{sync::Arc, time::Duration};

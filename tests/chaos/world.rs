@@ -266,7 +266,7 @@ impl World {
             return;
         }
         self.next_hurry = Instant::now() + Duration::from_millis(500);
-        // Every handler has ended after its timeout of 3 s, but for those of frozen processes,
+        // Every handler has ended after its timeout of 3 s, except those of frozen processes,
         // which recovery does not wait for either.
         let made_older = sqlx::raw_sql(
             "update pgflow.step_tasks

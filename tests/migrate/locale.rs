@@ -1,4 +1,4 @@
-//! A database whose language has small letters of its own: names are those of ASCII all the same,
+//! A database whose language has small letters of its own: names are those of ASCII anyway,
 //! as the workers derive them.
 
 use pgflow_definition::queue::{default_queue, step_queue};

@@ -1,4 +1,4 @@
-//! Migrations: fresh, again, at once, with few privileges, over what does not fit; by hand through
+//! Migrations: fresh, again, at once, with few privileges, over what does not fit; manually through
 //! the script.
 
 mod blank;

@@ -1,5 +1,5 @@
 //! Migration 0003: what it can't carry is refused with a list, and nothing changes; a database in
-//! use goes on.
+//! use continues.
 
 use pgflow_migrations::{LATEST_VERSION, PROTOCOL_VERSION};
 use pgflow_runtime::migrate::{self, MigrateError, Migrator, NotReadyError, check_installed};

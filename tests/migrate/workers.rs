@@ -1,5 +1,5 @@
 //! Migration 0004: what is known of workers and their functions is carried, and a database in use
-//! goes on.
+//! continues.
 
 use std::time::Duration;
 

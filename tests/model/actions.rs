@@ -269,7 +269,7 @@ impl Action {
     }
 }
 
-/// The worker of the first task gives back its own and, in vain, those of others. `attempt` is that
+/// The worker of the first task returns its own and, in vain, those of others. `attempt` is that
 /// of the first.
 fn release(model: &Model, tasks: &[usize], attempt: AttemptOf, by_another: bool) -> Option<Call> {
     let started = started(model);

@@ -82,7 +82,7 @@ fn failure(task: TaskKey) -> Call {
 /// A call, with the states before and after it.
 type Moment = (Call, Snapshot, Snapshot);
 
-/// Run 0 goes on, its steps 0 and 1 have ended; run 1 has failed last.
+/// Run 0 continues, its steps 0 and 1 have ended; run 1 has failed last.
 async fn moments(driver: &mut Driver<'_>) -> Vec<Moment> {
     let start = || Call::Start { input: json!({}) };
     let claim = Call::Claim { worker: 0, max: 6 };

@@ -1,4 +1,4 @@
-//! The state machines of the design: how runs go on without a worker, and how work ends.
+//! The state machines of the design: how runs continue without a worker, and how work ends.
 //!
 //! Where the design leaves an order open, these hold: conditions are decided until none is left to
 //! decide, then every empty map completes, and so on; steps with tasks start last.

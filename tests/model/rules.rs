@@ -256,7 +256,7 @@ impl Model {
     }
 
     /// A batch is all or nothing. A type violation fails its run before anything else of that run
-    /// completes; what does complete, completes before any run goes on.
+    /// completes; what does complete, completes before any run continues.
     fn complete(&mut self, items: &[Completion]) -> Answer {
         if items.iter().any(|item| self.task(item.task).is_none()) {
             return Answer::Refused(UNKNOWN_TASK.to_owned());
@@ -415,7 +415,7 @@ impl Model {
         self.hide(key, hidden);
     }
 
-    /// Only what the worker still runs, in that attempt, is given back.
+    /// Only what the worker still runs, in that attempt, is returned.
     fn release(&mut self, worker: usize, tasks: &[(TaskKey, i32)]) -> Answer {
         let mut released = 0;
         for &(key, attempt) in tasks {

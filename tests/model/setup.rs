@@ -148,7 +148,7 @@ fn builder(flow: &Flow, definition: &Step) -> crate::support::flows::Step {
     new
 }
 
-/// The routes are written by hand: making and dropping a dozen queues for each case, as startup
+/// The routes are written manually: making and dropping a dozen queues for each case, as startup
 /// does, takes longer than driving it.
 async fn route_steps_to_their_own_queues(connection: &mut PgConnection) -> sqlx::Result<()> {
     let names: Vec<String> = (1..=MAX_STEPS).map(queue_name).collect();

@@ -110,7 +110,7 @@ pub(crate) struct Message {
 pub(crate) struct Task {
     pub(crate) status: TaskStatus,
     pub(crate) attempts: i32,
-    /// Those that were postponed or given back.
+    /// Those that were postponed or returned.
     pub(crate) uncounted: i32,
     /// Since the last attempt that counts.
     pub(crate) postponed: i32,

@@ -68,7 +68,7 @@ fn workers_get_what_the_runtime_calls_and_readers_what_changes_nothing() {
     );
     // Called by the view that the runtime reads.
     called.insert("_waiting_messages".to_owned());
-    // Called by workers of older releases, which go on while they are replaced.
+    // Called by workers of older releases, which continue while they are replaced.
     called.insert("worker_heartbeat".to_owned());
     called.insert("requeue_stalled_tasks".to_owned());
     // What is called for readers only, is theirs.

@@ -1,4 +1,4 @@
-//! Random flows under everything that workers do at once: complete, fail, stall, give back, report
+//! Random flows under everything that workers do at once: complete, fail, stall, return, report
 //! late. Every run ends, no call fails, and the invariants hold.
 
 use fastrand::Rng;

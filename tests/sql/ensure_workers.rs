@@ -60,7 +60,7 @@ async fn with_functions(names: &[&str]) -> TestDb {
     db
 }
 
-/// Installs what `pg_net` offers, with its names and defaults. It fails for URLs that say so, and
+/// Installs what `pg_net` offers, with its names and defaults. It fails for URLs that show it, and
 /// lays open whatever it was given.
 async fn install_net(pool: &PgPool) {
     execute(

@@ -198,7 +198,7 @@ async fn nobody_is_lost_while_no_worker_is_heard_of() {
             .expect("it can be recovered");
     assert_eq!(recovered, 1);
     operator.rollback().await.expect("undone");
-    // Its timeout goes on to count: without workers no result can come.
+    // Its timeout continues to count: without workers no result can come.
     age(case.pool(), case.run, "a", 8000).await;
     assert_eq!(case.look().await, (1, 0, false));
 }

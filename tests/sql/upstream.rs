@@ -164,7 +164,7 @@ async fn upstream_645_a_failed_run_leaves_no_active_task() {
     }
 }
 
-/// Rows that were ended by hand, or by an older system: their tasks still look as if they ran.
+/// Rows that were ended manually, or by an older system: their tasks still look as if they ran.
 #[tokio::test]
 async fn upstream_645_recovery_takes_no_task_of_an_ended_run_or_step() {
     for ended in [
@@ -257,7 +257,7 @@ async fn upstream_656_a_claim_hides_its_messages_or_does_not_happen() {
     .expect("times can be read");
     assert_eq!(hidden, [11, 11]);
 
-    // A message of a started task that comes into sight all the same starts nothing and counts no
+    // A message of a started task that comes into sight anyway starts nothing and counts no
     // attempt.
     let before = step_state(&db.pool, run_id, "m").await;
     show_all(&db.pool, "f").await;

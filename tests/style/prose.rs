@@ -1,5 +1,5 @@
-//! The width of prose in Markdown. Code blocks and tables may be wider, and so may a line that can't
-//! be broken.
+//! The width of prose in Markdown. Code blocks and tables may be wider, and so may a line that
+//! can't be broken.
 
 use super::{Fault, assert_none, files, is_too_wide};
 

@@ -133,7 +133,7 @@ pub(crate) async fn try_fail(
     .await
 }
 
-/// Fails a claimed task for good; returns the status of its task afterwards.
+/// Fails a claimed task permanently; returns the status of its task afterwards.
 pub(crate) async fn fail_for_good(
     db: impl PgExecutor<'_>,
     task: &Claimed,

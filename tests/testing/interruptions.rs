@@ -174,7 +174,7 @@ async fn a_pool_that_is_closed_is_an_error_of_the_database() {
     crate::support::invariants::assert_invariants(&db.pool).await;
 }
 
-/// Takes as long as a run is given to go on.
+/// Takes as long as a run is given to continue.
 #[tokio::test]
 async fn a_run_that_can_not_go_on_says_what_it_waits_for() {
     let db = TestDb::new().await;

@@ -37,7 +37,7 @@ fn capture_at(level: &str, spans: FmtSpan) -> Capture {
     Capture {
         lines,
         // With a single subscriber in the process, an event that another test's thread meets first
-        // is switched off for good.
+        // is switched off permanently.
         _second: Dispatch::new(tracing_subscriber::registry()),
         _guard: tracing::subscriber::set_default(subscriber),
     }

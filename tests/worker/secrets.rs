@@ -96,7 +96,7 @@ async fn start_with(pool: &PgPool, flow: &str, input: &Value) -> Uuid {
     crate::support::flows::start(pool, flow, input.clone()).await
 }
 
-/// Changes rows by hand, without the value in the text of the statement, which is logged.
+/// Changes rows manually, without the value in the text of the statement, which is logged.
 async fn tamper(pool: &PgPool, statement: &'static str, value: Value) {
     let changed = sqlx::query(statement).bind(value).execute(pool).await;
     assert_ne!(changed.unwrap().rows_affected(), 0);

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
-/// A step that ends when it is told to, or at the probe's word.
+/// A step that ends when it is asked to, or at the probe's word.
 struct Patient;
 
 #[flow(input = String, state = Probe)]

@@ -104,7 +104,7 @@ async fn is_left<C: Contestant>(database: &Database) -> Result<bool> {
         .await?)
 }
 
-/// That each task ran once, and that the tables say so.
+/// That each task ran once, and that the tables show it.
 async fn check<C: Contestant>(database: &Database, tasks: u32) -> Result<()> {
     let handled = work::handled();
     if handled != u64::from(tasks) {

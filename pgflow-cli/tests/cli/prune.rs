@@ -163,7 +163,7 @@ mod interrupted {
         stderr: BufReader<ChildStderr>,
     }
 
-    /// Three runs to remove one by one; the first batch has removed its run, and can't go on.
+    /// Three runs to remove one by one; the first batch has removed its run, and can't continue.
     fn blocked(arguments: &[&str]) -> Blocked {
         let database = Database::with_runs_that_ended(&[40, 30, 20]);
         let held = database.holding("select from pgmq.a_sums for update");

@@ -3,7 +3,7 @@
 use crate::support::{Database, WORKER_ID, cells, json};
 
 /// Queue `sums`: one task runs, one is delayed, two can be read; queue `steps__b`: one can be read,
-/// and nobody serves it.
+/// and no worker serves it.
 fn busy() -> Database {
     let database = Database::with_two_flows();
     database.execute(&format!(

@@ -162,7 +162,7 @@ fn finish(
     )
 }
 
-/// For a map step that does not take its element: the source must be a list all the same.
+/// For a map step that does not take its element: the source must be a list anyway.
 fn item_check(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
     let takes_item = |param: &Param| matches!(param.binding, Binding::Item);
     match element::of_step(flow, step) {

@@ -119,7 +119,8 @@ impl<'s> Flow<'s> {
     }
 
     /// Returns whether no step depends on this one: its output is a part of the flow's. Edges of a
-    /// cycle, reported elsewhere, don't count, so that code that uses the output goes on compiling.
+    /// cycle, reported elsewhere, don't count, so that code that uses the output continues
+    /// compiling.
     pub(crate) fn is_leaf(&self, index: usize) -> bool {
         let mut steps = self.steps.iter().enumerate();
         !steps.any(|(dependent, step)| {

@@ -40,7 +40,7 @@ impl Syntax {
     }
 }
 
-/// Reads every argument. After a mistake it goes on at the next comma, so that each one is found.
+/// Reads every argument. After a mistake it continues at the next comma, so that each one is found.
 ///
 /// Returns the keys; editors ask for them too.
 pub(super) fn each(
@@ -165,7 +165,7 @@ fn one(
     end(&name, input, errors)
 }
 
-/// A word that is no argument. What it stands for is read all the same, or its absence would be a
+/// A word that is no argument. What it stands for is read anyway, or its absence would be a
 /// mistake more.
 fn other(
     input: ParseStream<'_>,

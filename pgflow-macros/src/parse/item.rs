@@ -222,7 +222,7 @@ fn begins_item(input: ParseStream<'_>) -> bool {
         || (ahead.call(Path::parse_mod_style).is_ok() && ahead.peek(Token![!]))
 }
 
-/// Writes a return type where none stands between `->` and the body. rustc goes on behind that
+/// Writes a return type where none stands between `->` and the body. rustc continues behind that
 /// mistake, so that it has said what is wrong when a macro is asked; written out again it would be
 /// said twice.
 fn without_empty_return(item: TokenStream) -> TokenStream {

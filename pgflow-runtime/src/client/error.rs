@@ -106,7 +106,7 @@ pub enum RunError {
         /// The message of its last attempt.
         message: String,
     },
-    /// The run had not ended in the time that the caller gave. It goes on; wait again.
+    /// The run had not ended in the time that the caller gave. It continues; wait again.
     #[error("run {run_id} did not end within {timeout:?}; it goes on, and can be waited for again")]
     Timeout {
         /// The run.
@@ -143,7 +143,7 @@ pub enum RunError {
         /// The fault and its place.
         source: DecodeError,
     },
-    /// The database could not be reached for a while, or failed. The run goes on; wait again.
+    /// The database could not be reached for a while, or failed. The run continues; wait again.
     #[error("run {run_id} can't be waited for, the database call failed; the run itself goes on")]
     Database {
         /// The run.

@@ -37,7 +37,7 @@ impl<F: Flow> Wait<F> {
         }
     }
 
-    /// Waits no longer than this: then the result is [`RunError::Timeout`], and the run goes on.
+    /// Waits no longer than this: then the result is [`RunError::Timeout`], and the run continues.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

@@ -1,4 +1,4 @@
-//! Looks at one run, again and again, and waits for a database that is away.
+//! Polls one run repeatedly, and waits during database outages.
 
 use std::{error::Error, time::Duration};
 

@@ -1,9 +1,10 @@
 //! A directory that is held open, and never reached through a link.
 //!
-//! Root may run a server in a directory of somebody else, who could put a link wherever a file is
-//! expected: what is opened, emptied or given away would then be any file of the machine. So every
-//! step is taken from an open directory to a name in it, without following links; the owner is
-//! asked of what was opened, not of a path; and only what was created here is given away.
+//! Root may run a server in a directory of another user, who could put a link in the place of an
+//! expected file. The opened, emptied or handed over file would then be any file of the machine. So
+//! every step goes from an open directory to a name in it, without following links; the owner is
+//! read from the opened file, not from a path; and only files that were created here change their
+//! owner.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};

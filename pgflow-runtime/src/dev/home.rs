@@ -1,7 +1,7 @@
-//! The directory of a private server: its layout, who may enter it, and who uses it.
+//! The directory of a private server: its layout, its permissions, and its owner.
 //!
-//! `data/` the cluster; `server.log`; `owner.lock`; `exited`; and the socket. Nobody but the
-//! server's user (and root) gets in, which is why connections through the socket need no password.
+//! `data/` the cluster; `server.log`; `owner.lock`; `exited`; and the socket. Only the server's
+//! user (and root) has access, so connections through the socket need no password.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};

@@ -1,12 +1,12 @@
 //! A Postgres for development, examples and tests.
 //!
-//! [`DevDatabase::start`] takes the server that `DATABASE_URL` names. Without it, it starts a
-//! private server from the Postgres binaries of this machine, version 14 or newer: those in the
-//! directory that `PGFLOW_PG_BIN` names, else the first on `PATH`, where `pg_config` says, or in
-//! the usual places of the platform. A private server
+//! [`DevDatabase::start`] uses the server that `DATABASE_URL` names. Without it, it starts a
+//! private server from the Postgres binaries of this machine, version 14 or newer. It looks for
+//! them in the directory that `PGFLOW_PG_BIN` names, or else on `PATH`, in the directory of
+//! `pg_config`, and in the usual places of the platform. A private server
 //!
 //! - listens on a Unix socket that only its user (and root) can reach;
-//! - stops when its owner ends, however it ends, and takes its data along, unless
+//! - stops when its owner ends, in any way, and deletes its data, unless
 //!   [`data_dir`](DevBuilder::data_dir) keeps it;
 //! - runs as user `postgres` or `nobody` when root starts it, because Postgres refuses to run as
 //!   root.
@@ -138,8 +138,8 @@ impl DevDatabase {
             // PGSSLMODE may ask for TLS, which a socket neither has nor needs.
             options = options.ssl_mode(PgSslMode::Disable);
         }
-        // A pool goes on trying, and in the end says only that its time was up; one connection says
-        // why it failed, at once.
+        // A pool continues trying, and in the end says only that its time was up; one connection
+        // says why it failed, at once.
         PgConnection::connect_with(&options).await?.close().await?;
         PgPool::connect_with(options).await
     }

@@ -44,7 +44,7 @@ impl<T, E> StepReturn<T, E> for Result<T, E> {
     }
 }
 
-/// Encodes an output; one that can't be stored would fail again, so it fails for good.
+/// Encodes an output; one that can't be stored would fail again, so it fails permanently.
 pub fn finish<T, E, R>(returned: R, codec: &Codec<T>) -> Result<Box<RawValue>, StepError>
 where
     R: StepReturn<T, E>,

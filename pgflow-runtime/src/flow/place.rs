@@ -1,8 +1,8 @@
 //! The place of a mistake in a JSON text, as a path such as `packages[3].version`.
 //!
-//! `serde_json` only tells line and column. Wrappers that follow a type on its way through the text
-//! would make the compiler build the reading of each type twice, which was half of what a flow cost
-//! it; so the text is followed instead, by code that knows no type.
+//! `serde_json` reports only line and column. Wrappers that follow a type on its way through the
+//! text would make the compiler build the deserializer of each type twice, which was half of the
+//! compile time of a flow. So code that knows no type follows the text instead.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Descriptions of JSON texts that do not fit a type: the place and the expectation, but no value.
 //!
 //! serde writes the offending value into its messages and offers no other form of them. So only
-//! messages of a known form are taken apart, and the part that can hold a value is left out; of any
-//! other message, which comes from a type's own code, nothing is kept.
+//! messages of a known form are parsed, and the part that can contain a value is removed. Other
+//! messages come from a type's own code, and are dropped entirely.
 
 use serde_json::error::Category;
 
@@ -104,7 +104,7 @@ fn mismatch(what: &str, rest: &str) -> Option<String> {
     Some(format!("{what}{kind}, expected {expected}"))
 }
 
-/// The message goes on with the name that was read, then says what was expected, or that there is
+/// The message continues with the name that was read, then says what was expected, or that there is
 /// nothing to expect.
 fn unknown(what: &str, message: &str) -> String {
     for none in [", there are no variants", ", there are no fields"] {

@@ -13,7 +13,7 @@ use super::{
 ///
 /// A type that threads can't share is one error, where it is declared. The future of each handler
 /// that holds it is no error more: the functions stand under the condition that all types can be
-/// shared, and where one can't, rustc goes on to [`Unshared`].
+/// shared, and where one can't, rustc continues to [`Unshared`].
 #[derive(Debug)]
 pub struct Run<S, V>(PhantomData<(S, V)>);
 

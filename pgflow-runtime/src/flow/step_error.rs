@@ -93,7 +93,7 @@ impl StepError {
         Self { cause, retry }
     }
 
-    /// Fail for good: no attempt follows, however many are left.
+    /// Fail permanently: no attempt follows, however many are left.
     pub fn permanent(cause: impl Into<BoxError>) -> Self {
         Self {
             cause: cause.into(),

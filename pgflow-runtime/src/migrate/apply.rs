@@ -37,7 +37,7 @@ pub(super) async fn run(
     let mut attempt = 1;
     let report = loop {
         match run_once(&mut connection, pool, source, lock_wait).await {
-            // Whatever it deadlocked with goes on now.
+            // Whatever it deadlocked with continues now.
             Err(error) if attempt < ATTEMPTS && error.is_deadlock() => {
                 tracing::info!(
                     attempt,

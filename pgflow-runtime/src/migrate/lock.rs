@@ -1,7 +1,7 @@
 //! One migrator at a time.
 //!
-//! The lock belongs to the transaction and not to the session: it can't outlive the migration, also
-//! not behind a pooler that hands the session on.
+//! The lock belongs to the transaction and not to the session. So it can't outlive the migration,
+//! not even behind a pooler that passes the session on.
 
 use std::time::Duration;
 

@@ -53,7 +53,7 @@ pub async fn status(pool: &PgPool) -> Result<Status, MigrateError> {
     Migrator::new().status(pool).await
 }
 
-/// The migration as one SQL script, for people who apply it by hand.
+/// The migration as one SQL script, for people who apply it manually.
 ///
 /// It is one transaction under the same lock, applies only what is missing, and may be applied
 /// again. PGMQ has to be there.

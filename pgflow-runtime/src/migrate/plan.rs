@@ -98,8 +98,8 @@ fn gone_at(recorded: &RecordedFunction) -> Option<i32> {
 }
 
 /// The functions that the code has lost since the database was migrated last. They stay until the
-/// tables change again: calls in flight, which began before the migration and go on after it, still
-/// need them.
+/// tables change again: calls in flight, which began before the migration and continue after it,
+/// still need them.
 pub(super) fn newly_gone<'a>(
     functions: &[Function],
     recorded: &'a [RecordedFunction],

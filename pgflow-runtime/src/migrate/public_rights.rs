@@ -1,4 +1,4 @@
-//! Rights of everybody in schema `pgflow`: nobody has any that were not granted by name.
+//! The rights of `PUBLIC` in schema `pgflow`: it has none that were not granted by name.
 
 use sqlx::{AssertSqlSafe, PgConnection};
 

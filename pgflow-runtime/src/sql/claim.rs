@@ -27,7 +27,7 @@ pub(crate) struct ClaimedTasks {
     pub(crate) tasks: Vec<ClaimedTask>,
     /// The bytes of their inputs.
     pub(crate) bytes: usize,
-    /// To be given back: their inputs were too large to be kept, and were dropped.
+    /// To be returned: their inputs were too large to be kept, and were dropped.
     pub(crate) excess: Vec<ClaimedTask>,
 }
 

@@ -26,7 +26,8 @@ pub(crate) async fn uncovered_steps(
     .await?)
 }
 
-/// Returns whether the worker lives and was not told to stop: what it was started with still holds.
+/// Returns whether the worker lives and was not asked to stop: what it was started with still
+/// holds.
 pub(crate) async fn is_serving(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,

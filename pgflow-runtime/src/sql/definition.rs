@@ -45,7 +45,7 @@ pub(crate) enum CompileStatus {
     Verified,
     /// The definition was there and is another one; nothing was touched.
     Mismatch,
-    /// The same in a local database: its workers were told to stop, and some still live.
+    /// The same in a local database: its workers were asked to stop, and some still live.
     Draining,
     /// The same once none lives: the old definition was deleted with its runs, and the new one has
     /// been written.

@@ -25,7 +25,7 @@ pub enum RefusalCode {
     InvalidDefinition,
     /// `PF005`: the flow does not take this input.
     InvalidInput,
-    /// `PF006`: a queue name belongs to somebody else.
+    /// `PF006`: a queue name belongs to another owner.
     QueueCollision,
     /// `PF007`: the worker is unknown, stopped or deprecated.
     UnknownWorker,

@@ -45,7 +45,7 @@ pub(crate) async fn fail_task(
     key: &AttemptKey,
     failure: &Failure,
 ) -> Result<Aftermath, CallError> {
-    // Recovery and giving back forget the worker, a retry does not. A call that is made again finds
+    // Recovery and returning forget the worker, a retry does not. A call that is made again finds
     // what the first one did.
     let call = match failure.retry {
         Retry::Postponed(after) => sqlx::query_as(POSTPONE).bind(after.as_secs_f64()),

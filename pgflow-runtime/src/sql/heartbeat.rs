@@ -52,7 +52,7 @@ pub(crate) async fn lost_attempts(
         .collect())
 }
 
-/// Says that a worker's attempts go on although their time is over: their tasks must not start
+/// Says that a worker's attempts continue although their time is over: their tasks must not start
 /// anywhere else while the worker lives.
 pub(crate) async fn report_overdue_attempts(
     executor: impl PgExecutor<'_>,

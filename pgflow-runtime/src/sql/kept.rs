@@ -1,8 +1,8 @@
 //! A connection that stays with its caller from one call to the next.
 //!
-//! A pool tests each connection when it is taken and when it is given back: two more round trips
-//! for a call, and another connection each time, whose server process has other things in its
-//! caches. Calls that follow each other closely spare that.
+//! A pool tests each connection when it is taken and when it is returned. That is two more round
+//! trips per call, and another connection each time, whose server process has other data in its
+//! caches. Closely spaced calls avoid both.
 
 use std::{
     mem,
@@ -102,7 +102,7 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         let connections = mem::take(&mut lock(&self.waiting).connections);
-        // Not under the lock: each is given back by a task of its own.
+        // Not under the lock: each is returned by a task of its own.
         drop(connections);
     }
 }

@@ -1,5 +1,5 @@
-//! Calls that end, also when the server never answers: its machine lost power, or a firewall forgot
-//! the connection, and no packet ever says so.
+//! Calls with a time limit, for the case that the server never answers: its machine lost power, or
+//! a firewall forgot the connection, and no packet ever reports it.
 
 use std::{
     error::Error,
@@ -41,7 +41,7 @@ impl Limited {
     ///
     /// # Errors
     ///
-    /// A transient one when the call runs out of time. It may have its effect all the same, as when
+    /// A transient one when the call runs out of time. It may have its effect anyway, as when
     /// a connection is lost.
     pub(crate) async fn call<T>(
         &self,

@@ -55,7 +55,7 @@ pub(crate) async fn release_tasks(
 }
 
 /// Gives back the tasks of claims whose answers were lost: of all that the worker made after one
-/// that was answered, but for those that were answered since. Returns how many.
+/// that was answered, except those that were answered since. Returns how many.
 pub(crate) async fn release_lost_claims(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,

@@ -188,7 +188,7 @@ pub(crate) async fn unfinished_step(
     .await?)
 }
 
-/// The flow's live workers, but for those of one function and those that were told to stop.
+/// The flow's live workers, except those of one function and those that were asked to stop.
 pub(crate) async fn live_workers(
     executor: impl PgExecutor<'_>,
     flow_slug: &str,

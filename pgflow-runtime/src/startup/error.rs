@@ -53,7 +53,7 @@ pub enum StartupError {
     #[error("the database could not be migrated")]
     Migrate(#[from] MigrateError),
     /// The database holds another definition under this slug. Give the new one a slug of its own: a
-    /// slug stands for one shape for good.
+    /// slug stands for one shape permanently.
     #[error(
         "the database has another definition of {0}\ngive the changed flow a slug of its own, such as `#[flow(slug = \"{slug}_v2\", ..)]`, \
          and let workers of the old build finish its runs",
@@ -91,7 +91,7 @@ pub enum StartupError {
     /// registered.
     #[error("the worker was asked to stop before it had started")]
     ShutDown,
-    /// A queue that the flow needs belongs to somebody else: choose another slug, or see the hint.
+    /// A queue that the flow needs belongs to another owner: choose another slug, or see the hint.
     #[error("a queue of the flow is not free: {0}")]
     QueueCollision(Refusal),
     /// An operator, a deployment, or work that could not be done, took the worker's function out of

@@ -1,15 +1,15 @@
-//! From a definition to a registered worker: the only way in which a definition gets into the
+//! From a definition to a registered worker: the only way in which a definition reaches the
 //! database.
 //!
-//! In this order: the definition and the options are checked in the process; the database is
-//! reached, what its role may do and its migrations are checked; then, in one transaction, the
-//! definition is compiled or verified, a function that is out of service is refused, and the
-//! function and the worker are registered. So a start that fails leaves nothing behind.
+//! The process first checks the definition and the options. Then it connects to the database and
+//! checks the rights of its role and the migrations. Then, in one transaction, the database
+//! compiles or verifies the definition, refuses a function that is out of service, and registers
+//! the function and the worker. So a start that fails leaves nothing behind.
 //!
-//! A production database never changes a definition that it has. A local one replaces it, once the
-//! workers that run it have stopped: they are told to, and the start waits for them, for
-//! [`drain_timeout`](crate::worker::FlowWorker::drain_timeout) at most. What they leave behind,
-//! runs included, is deleted with the old definition.
+//! A production database never changes a stored definition. A local one replaces it after its
+//! workers have stopped: they are asked to, and the start waits for them, at most for
+//! [`drain_timeout`](crate::worker::FlowWorker::drain_timeout). All their data, including runs, is
+//! deleted with the old definition.
 
 mod drain;
 mod error;
@@ -235,7 +235,7 @@ fn is_behind(error: &NotReadyError) -> bool {
 }
 
 /// Compiles and registers in one transaction: when anything is refused, not even a definition that
-/// was missing stays. While others have to stop first, only that they are told to is kept.
+/// was missing stays. While others have to stop first, only that they are asked to is kept.
 async fn register(
     connection: &mut PgConnection,
     plan: &Plan,

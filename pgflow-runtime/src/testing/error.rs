@@ -71,7 +71,7 @@ pub enum RunToEndError {
         own: usize,
     },
     /// The run has not ended, and there is nothing to do for a while: its rows or messages are
-    /// held, were taken by somebody else, or were changed by hand.
+    /// held, were taken by somebody else, or were changed manually.
     #[error(
         "run {run_id} does not go on: {explanation}; stop whatever else works on this database, and run it again"
     )]

@@ -1,4 +1,4 @@
-//! The attempts that a worker runs right now: they can be told to stop, and are watched.
+//! The attempts that a worker runs right now: they can be asked to stop, and are watched.
 
 use std::{
     collections::HashMap,

@@ -163,7 +163,7 @@ macro_rules! option_functions {
         /// within it was answered: at least 6 s, and less than `lost_after` of the installation
         /// (30 s unless changed). Not set by default.
         ///
-        /// A worker that can't reach the database goes on with its handlers, so that an outage
+        /// A worker that can't reach the database continues with its handlers, so that an outage
         /// of the database dooms no attempt. When only this worker is cut off, others repeat its
         /// tasks meanwhile, and two attempts overlap until it is back. Set this where that must
         /// not be; each longer outage then costs an attempt of every task that runs.

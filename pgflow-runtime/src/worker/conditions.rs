@@ -1,4 +1,4 @@
-//! Says which conditions of root steps name a key that the flow's input almost has.
+//! Finds conditions of root steps with a key that almost matches one of the flow's input.
 //!
 //! The macro checks conditions on dependencies, but does not see the fields of the input's type,
 //! and Postgres takes any key: a step whose `if` is misspelt would never run.

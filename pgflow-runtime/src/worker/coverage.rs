@@ -1,4 +1,4 @@
-//! Says which steps nobody serves.
+//! Warns about steps without a worker.
 
 use std::{error::Error, time::Duration};
 

@@ -115,7 +115,7 @@ impl Group {
         }
         let targets: Vec<Target> = self.targets().collect();
         let mut serving = Serving::new(stop.clone());
-        // Those that start first go on until all have been tried.
+        // Those that start first continue until all have been tried.
         let trying = serving.crew.enter();
         let mut absent = Vec::new();
         for (builder, target) in self.members.into_iter().zip(&targets) {
@@ -128,7 +128,7 @@ impl Group {
                 continue;
             };
             let error = match error {
-                // It alone, by its own request: the others go on.
+                // It alone, by its own request: the others continue.
                 StartupError::ShutDown if !stop.is_requested() => continue,
                 StartupError::FunctionDisabled(disabled) => {
                     absent.push((member, disabled));

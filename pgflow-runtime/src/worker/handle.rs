@@ -55,9 +55,9 @@ impl Drop for Running {
 /// A worker that was started with [`FlowWorker::start`](super::FlowWorker::start) or
 /// [`StepWorker::start`](super::StepWorker::start).
 ///
-/// Dropping the handle asks the worker to shut down gracefully and does not wait for it: it goes on
-/// in the background for as long as its runtime lives. Wait with [`join`](Self::join) before the
-/// program ends, or tasks that still run are repeated by stall recovery.
+/// Dropping the handle asks the worker to shut down gracefully and does not wait for it: it
+/// continues in the background for as long as its runtime lives. Wait with [`join`](Self::join)
+/// before the program ends, or tasks that still run are repeated by stall recovery.
 #[derive(Debug)]
 pub struct WorkerHandle {
     running: Running,
@@ -171,7 +171,7 @@ impl WorkersHandle {
     /// # Errors
     ///
     /// Why the first worker stopped that stopped with an error and did not come back. The others
-    /// went on, and have ended, too.
+    /// continued, and have ended, too.
     pub async fn join(self) -> Result<(), WorkerError> {
         self.running.join().await
     }

@@ -94,7 +94,7 @@ pub(crate) struct WorkerOptions {
     pub(crate) function_name: String,
     pub(crate) start_mode: StartMode,
     pub(crate) listen: bool,
-    /// None: attempts go on while the database is away.
+    /// None: attempts continue while the database is away.
     pub(crate) abandon_after: Option<Duration>,
     pub(crate) migrate: bool,
     /// The release whose migrations and protocol the database must have.
@@ -192,7 +192,7 @@ impl OptionProblem {
         }
     }
 
-    /// The worker would go on with attempts for longer than others wait before they take it for
+    /// The worker would continue with attempts for longer than others wait before they take it for
     /// dead.
     pub(crate) fn abandons_too_late(after: Duration, lost_after: Duration) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! The number of tasks that a worker claims beyond its free slots.
 //!
-//! A claim takes time in which fast handlers would stand idle, and costs the database nearly as
-//! much for one task as for ten. So a worker claims ahead what its slots will have begun before
-//! another claim could have brought it: much for handlers of microseconds, nothing for slow ones.
+//! During a claim fast handlers would be idle, and a claim costs the database nearly as much for
+//! one task as for ten. So a worker claims ahead the tasks that its slots can start before the next
+//! claim returns: many for handlers of microseconds, none for slow ones.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -56,7 +56,7 @@ impl Pace {
         }
     }
 
-    /// A task waited so long for a slot that it was given back: handlers take longer than they did.
+    /// A task waited so long for a slot that it was returned: handlers take longer than they did.
     pub(crate) fn waited_in_vain(&self, time: Duration) {
         self.handler.raise(time);
     }

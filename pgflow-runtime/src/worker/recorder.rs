@@ -1,5 +1,5 @@
-//! Records results: many outputs in one call, or a single result until it is recorded or has lost
-//! its meaning.
+//! Records results: many outputs in one call, or a single result until it is recorded or no longer
+//! needed.
 
 use std::{
     borrow::Cow,
@@ -190,7 +190,7 @@ impl<C: Calls> Recorder<C> {
     async fn fail(&self, finished: &Finished, failure: &Failure) -> Result<(), CallError> {
         let aftermath = self.fail_in_some_words(&finished.key, failure).await?;
         if aftermath == Aftermath::Failed {
-            // Steps that go on without this one may be ready now.
+            // Steps that continue without this one may be ready now.
             self.wakeup.wake_for_ready();
         }
         finished
@@ -273,8 +273,8 @@ impl<C: Calls> Recorder<C> {
         }
     }
 
-    /// Records one result alone, trying once. An output that the database refuses, at once for good
-    /// or again and again (`refusals`), becomes the failure that is recorded instead.
+    /// Records one result alone, trying once. An output that the database refuses, at once
+    /// permanently or again and again (`refusals`), becomes the failure that is recorded instead.
     pub(crate) async fn record(
         &self,
         finished: &mut Finished,

@@ -61,8 +61,8 @@ impl Stop {
         self.state.deprecated.get().map(String::as_str)
     }
 
-    /// Asks for a graceful end because the worker can't go on; the first fault is what the worker
-    /// returns.
+    /// Asks for a graceful end because the worker can't continue; the first fault is what the
+    /// worker returns.
     pub(crate) fn fail(&self, fault: WorkerError) {
         self.fault().get_or_insert(fault);
         self.request();

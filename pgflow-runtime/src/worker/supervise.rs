@@ -1,5 +1,5 @@
-//! A worker through the whole life of its process: it comes back after its function was out of
-//! service, for as long as other workers of the process serve.
+//! A worker through the whole life of its process: it returns after its function was out of
+//! service, while other workers of the process serve.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -131,7 +131,7 @@ impl Member {
         })
     }
 
-    /// Serves until the worker is asked to stop, or fails for good.
+    /// Serves until the worker is asked to stop, or fails permanently.
     pub(super) async fn live(self, mut registered: Registered) -> Result<(), WorkerError> {
         loop {
             let Registered {

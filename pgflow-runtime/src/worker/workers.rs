@@ -17,7 +17,7 @@ use crate::startup::StartupError;
 /// waits, and starts when its function is in service again.
 ///
 /// A worker that ends while it serves, because of a message that it can't take or of a fence, stops
-/// alone: the others go on, and it comes back like that. The process ends when none serves any
+/// alone: the others continue, and it comes back like that. The process ends when none serves any
 /// more. [`health`](Self::health) and the log show which one is out of service, and so does the
 /// error at the end.
 ///

@@ -1,4 +1,4 @@
-//! A message of a started task that is read again, as often as it may be: the task goes on as if
+//! A message of a started task that is read again, as often as it may be: the task continues as if
 //! nobody had seen it, and is recovered when its time has come.
 
 use serde_json::{Value, json};

@@ -36,7 +36,7 @@ async fn send(pool: &PgPool, queue: &str, body: Value) -> i64 {
         .expect("sent")
 }
 
-/// Everything that a claim may change, but for the worker functions.
+/// Everything that a claim may change, except the worker functions.
 async fn everything(pool: &PgPool) -> Value {
     sqlx::query_scalar(
         "select jsonb_build_object(

@@ -229,7 +229,7 @@ async fn dead_workers_hold_nothing_up_whatever_they_had_started() {
             ask(&db.pool, mode, &new()).await,
             changed("recompiled", &json!([]))
         );
-        // Should it only have been slow: it is told to stop, and gets no task of the new
+        // Should it only have been slow: it is asked to stop, and gets no task of the new
         // definition.
         start(&db.pool, "orders", json!({})).await;
         assert!(claim(&db.pool, dead, 10).await.is_empty());

@@ -76,7 +76,7 @@ async fn all_messages_of_a_map_that_fails_its_run_are_archived() {
 }
 
 /// A worker that was given up reports late, and names no attempt: the message of the next attempt
-/// must neither go nor be put off.
+/// must neither go nor be postponed.
 #[tokio::test]
 async fn a_failure_of_a_task_that_waits_changes_nothing() {
     let (db, worker) = database_with(&[step("m").map().base_delay(600).max_attempts(5)]).await;

@@ -1,4 +1,5 @@
-//! Sessions that prepared their statements, and planned them for good, before the options changed.
+//! Sessions that prepared their statements, and planned them permanently, before the options
+//! changed.
 
 use serde_json::{Value, json};
 use sqlx::Connection;

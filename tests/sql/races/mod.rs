@@ -1,5 +1,5 @@
 //! Two sessions at once: each test holds one in the middle of its transaction, and lets the other
-//! go on.
+//! continue.
 
 mod claims;
 mod definitions;

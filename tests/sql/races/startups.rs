@@ -223,7 +223,7 @@ async fn a_foreign_queue_that_comes_between_the_check_and_the_creation_is_not_ad
 async fn of_two_flows_that_route_to_one_queue_the_second_is_refused() {
     let db = TestDb::new().await;
     define_with_step_queues(&db.pool, "shop", &[step("x")]).await;
-    // Valid slugs never derive one name for two flows; somebody who writes routes by hand can.
+    // Valid slugs never derive one name for two flows; somebody who writes routes manually can.
     let by_hand = "select pgflow._lock_definitions();
         select pgmq.create('orders__b');
         update pgflow.steps set queue_name = 'orders__b' where flow_slug = 'shop'";

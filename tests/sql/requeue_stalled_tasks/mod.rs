@@ -197,7 +197,7 @@ async fn ended_runs_and_steps_are_left_alone() {
     assert_invariants(&db.pool).await;
 }
 
-/// Rows that were changed by hand: the task is active, and what it belongs to has ended.
+/// Rows that were changed manually: the task is active, and what it belongs to has ended.
 #[tokio::test]
 async fn a_started_task_whose_run_or_step_was_ended_by_hand_is_left_alone() {
     for ended in [

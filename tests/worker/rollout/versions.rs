@@ -142,7 +142,7 @@ async fn a_new_version_runs_beside_the_old_one_until_that_has_nothing_left_to_do
     let output = held.wait().timeout(DEADLINE).await.unwrap();
     assert_eq!(output.price, ["v1"]);
 
-    // The old workers go: told to stop, and kept from coming back.
+    // The old workers go: asked to stop, and kept from coming back.
     run_sql(
         pool,
         "select pgflow.disable_worker_function('orders', 'replaced by orders_v2');

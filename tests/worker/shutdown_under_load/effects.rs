@@ -145,7 +145,7 @@ impl Effects {
     }
 
     /// Fails the test unless each task's row says what its attempts did: how the last one ended,
-    /// and how many there were but for those whose handlers were dropped. Returns the number of the
+    /// and how many there were except those whose handlers were dropped. Returns the number of the
     /// latter.
     pub(super) async fn compare(&self, pool: &PgPool) -> usize {
         let rows: Vec<(Uuid, String, i32, String, i32)> = sqlx::query_as(

@@ -23,11 +23,11 @@ pub(crate) enum Workers {
     ///
     /// A function is what is deployed and started under one name: a flow's slug, or a queue's name
     /// for the worker of one step, unless the worker was given another. Workers are its running
-    /// processes. running: takes tasks; draining: told to stop, finishes what it runs; lost: not
+    /// processes. running: takes tasks; draining: asked to stop, finishes what it runs; lost: not
     /// heard of for 6 seconds.
     List(list::List),
     /// Take functions out of service for a deployment: nothing starts them, and their workers are
-    /// told to stop.
+    /// asked to stop.
     ///
     /// Records whether each was enabled, for `pgflow workers unfence`. The whole set is fenced at
     /// once, or none of it.
@@ -47,7 +47,7 @@ pub(crate) enum Workers {
     /// Let the workers of functions start again. Of a fenced function, end the fence: it becomes
     /// again what it was.
     Enable(switch::Enable),
-    /// Let no worker of functions start any more. Those that run go on.
+    /// Let no worker of functions start any more. Those that run continue.
     Disable(switch::Disable),
 }
 

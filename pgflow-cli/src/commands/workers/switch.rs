@@ -161,7 +161,7 @@ fn disabled(change: &FunctionChange) -> String {
     format!("{name} was {} already", state::disabled(&change.after))
 }
 
-/// The workers that go on.
+/// The workers that continue.
 fn live(functions: &[FunctionStatus], target: &Target) -> Result<Option<String>, Failure> {
     let mut running = 0;
     for function in functions {

@@ -17,7 +17,7 @@ impl Database {
         ))
     }
 
-    /// Workers that were told to stop.
+    /// Workers that were asked to stop.
     fn told(&self) -> i64 {
         self.number("select count(*) from pgflow.workers where deprecated_at is not null")
     }

@@ -143,7 +143,7 @@ fn by_index<F: Flow>(seen: &RunSnapshot<F>) -> Result<States<'_>, ClientError> {
 }
 
 fn tasks(state: &StepSnapshot) -> u64 {
-    // Known of each step that has started, and not below 0: constraints of the table say so.
+    // Known of each step that has started, and not below 0: constraints of the table show it.
     state
         .initial_tasks
         .and_then(|tasks| tasks.try_into().ok())

@@ -103,7 +103,7 @@ impl<F: Flow> RunEvents<F> {
     ///
     /// [`ClientError::NotFound`] when the run was deleted meanwhile. [`ClientError::Database`] when
     /// the database could not be reached for 30 s, or refused to be read. The stream has ended
-    /// then; the run goes on, and another stream begins at its start again.
+    /// then; the run continues, and another stream begins at its start again.
     pub async fn next(&mut self) -> Option<Result<RunEvent<F::Step>, ClientError>> {
         self.stream.next().await
     }

@@ -1,4 +1,4 @@
-//! The connection that hears what happens to runs.
+//! The connection that receives the events of runs.
 
 use serde::Deserialize;
 use tokio::time::Instant;

@@ -1,13 +1,13 @@
-//! Tells those who wait for runs when to look at them.
+//! Notifies waiters when to read their runs.
 //!
-//! All waits and streams over one pool share one task, whatever their number: it listens for
+//! All waits and streams over one pool share one task, whatever their number. It listens for
 //! notifications and asks the database, in one statement for all, which of their runs have changed.
-//! Those are hinted, and read their run themselves. The task belongs to one waiter's runtime; when
-//! that runtime ends or stands still, another waiter's takes over.
+//! It hints those waiters, who read their run themselves. The task belongs to the runtime of one
+//! waiter; when that runtime ends or is blocked, another waiter's takes over.
 //!
-//! While notifications come, looks are rare. That is learned, not asked: the database may send none
-//! (event level, Realtime), and a pooler may lose them. So they are trusted after the first that
-//! came, until a look finds a change of which none told.
+//! While notifications arrive, polls are rare. The task learns this instead of asking: the database
+//! may send none (event level, Realtime), and a pooler may lose them. So it trusts notifications
+//! after the first one, until a poll finds a change without a notification.
 
 mod attendance;
 mod line;

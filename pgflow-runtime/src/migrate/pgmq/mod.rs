@@ -1,5 +1,5 @@
-//! PGMQ, which everything else stands on: found, or installed. Never upgraded: other programs may
-//! use it.
+//! PGMQ, the base of all queues: found, or installed. It is never upgraded, since other programs
+//! may use it.
 
 mod install;
 mod probe;
@@ -28,7 +28,7 @@ pub enum PgmqState {
     },
     /// Its SQL, installed without the extension.
     Sql {
-        /// As its installer recorded it; absent when it was installed by hand.
+        /// As its installer recorded it; absent when it was installed manually.
         version: Option<String>,
     },
     /// A schema `pgmq` that lacks something that pgflow calls.

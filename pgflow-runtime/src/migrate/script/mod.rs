@@ -1,5 +1,5 @@
-//! The migration as a SQL script; it decides in SQL what `plan` decides in Rust, and a test
-//! compares both.
+//! The migration as a SQL script. It makes in SQL the decisions that `plan` makes in Rust, and a
+//! test compares both.
 
 use std::fmt::Write as _;
 

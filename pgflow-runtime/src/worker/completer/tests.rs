@@ -319,7 +319,7 @@ async fn a_refused_batch_is_recorded_one_by_one() {
         Call::Complete(vec![0]),
         Call::Complete(vec![1]),
         Call::Complete(vec![2]),
-        // It alone, and for good: the same output would be refused again.
+        // It alone, and permanently: the same output would be refused again.
         Call::Fail(1, false),
     ] {
         assert!(calls[1..].contains(&expected), "{expected:?} in {calls:?}");

@@ -130,7 +130,7 @@ async fn cancel_lost(core: &Core, line: &mut Line<'_>) {
     }
 }
 
-/// Reports attempts that go on after their time is over, as those do that block their threads:
+/// Reports attempts that continue after their time is over, as those do that block their threads:
 /// their tasks must not start anywhere else meanwhile.
 async fn report_overdue(core: &Core, line: &mut Line<'_>) {
     for member in core.members() {

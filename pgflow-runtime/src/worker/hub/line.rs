@@ -24,7 +24,7 @@ const CHANNEL: &str = "pgflow_work";
 /// after which a worker appears dead.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// The connection, made anew whenever it is lost or has turned bad.
+/// The connection, made again whenever it is lost or has turned bad.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     core: &'a Core,

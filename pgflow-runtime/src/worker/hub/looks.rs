@@ -1,6 +1,6 @@
-//! Looks for work of all idle workers of the process together.
+//! Polls for tasks of all idle workers of the process together.
 //!
-//! Nothing depends on it: a worker for which nobody has looked in time looks by itself.
+//! Nothing depends on it: a worker that was not polled for in time polls on its own.
 
 use std::{error::Error, sync::Arc, time::Duration};
 

@@ -51,7 +51,7 @@ async fn recover_all(calls: &Limited) -> Result<(), CallError> {
                 failed = batch.ended,
                 "tasks that no worker runs any more were recovered"
             );
-            // Also where some ended: steps that go on without them may be ready.
+            // Also where some ended: steps that continue without them may be ready.
             wake_all();
         }
         if !batch.more {

@@ -1,5 +1,5 @@
-//! The watchdog: names handlers that hold their threads, finds runtimes that stand still, and
-//! ends attempts whose worker could not renew them in time.
+//! The watchdog: names handlers that hold their threads, finds blocked runtimes, and ends attempts
+//! whose worker could not renew them in time.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

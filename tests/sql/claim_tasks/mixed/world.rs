@@ -17,7 +17,7 @@ use crate::support::flows::{
 pub(super) enum Class {
     Queued,
     Started,
-    /// Its task has ended; step and run go on.
+    /// Its task has ended; step and run continue.
     TaskEnded,
     StepEnded,
     RunEnded,
