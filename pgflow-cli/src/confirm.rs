@@ -7,7 +7,7 @@ use pgflow_runtime::printable::printable;
 
 use crate::failure::Failure;
 
-/// Refuses when nobody can be asked.
+/// Refuses when there is no terminal to ask on.
 pub(crate) fn require_terminal() -> Result<(), Failure> {
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         return Ok(());

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     Done = 0,
     Failed = 1,
-    /// Also what clap exits with, and a removal that nobody confirmed.
+    /// Also the exit code of clap, and of a removal without a confirmation.
     Usage = 2,
     NotFound = 3,
     NotReady = 4,

@@ -1,7 +1,7 @@
 //! Names of queues.
 //!
 //! Every name is derived from slugs, never cut and never hashed, so that people and other languages
-//! can tell it too.
+//! can derive it too.
 
 use crate::{FlowDefinition, Problem, QueueMode};
 

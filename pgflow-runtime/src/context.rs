@@ -119,12 +119,12 @@ impl StepContext {
     /// Resolves when nothing waits for this attempt any more, or will soon: a handler that can stop
     /// early should, and so should what it spawned.
     ///
-    /// That is when the worker shuts down; when the run or the step has ended without this attempt,
-    /// was skipped or deleted, or the task was given to another attempt because this one seemed
-    /// dead, which the worker learns within 5 s; and when the handler is dropped because its time
-    /// is over. In the first two cases the handler continues until it ends by itself. What it
-    /// returns is recorded after a shutdown was asked for, and ignored when the attempt has lost
-    /// its meaning.
+    /// This happens in three cases: the worker shuts down; the attempt's result is no longer
+    /// needed; or the handler is dropped at its timeout. The result is no longer needed when the
+    /// run or the step has ended without this attempt, was skipped or deleted, or when the task was
+    /// given to another attempt because this one seemed dead. The worker learns this within 5 s. In
+    /// the first two cases the handler continues until it returns. Its output is recorded after a
+    /// shutdown was requested, and ignored when it is no longer needed.
     pub async fn cancelled(&self) {
         self.inner.cancelled.cancelled().await;
     }

@@ -208,7 +208,7 @@ pub enum StepReason {
     WorkerLost,
     /// Its workers are past their time; recovery takes its tasks.
     Stalled,
-    /// A waiting task's message is gone from its queue: no worker will ever see it.
+    /// A waiting task's message is missing from its queue: no worker will ever read it.
     MessageMissing,
     /// Its start is delayed.
     StartDelay,
@@ -353,7 +353,7 @@ pub async fn start(
     sql::run::start_flow(executor, flow_slug, input, run_id).await
 }
 
-/// Says why a step of a run is not running.
+/// Explains why a step of a run is not running.
 ///
 /// # Errors
 ///

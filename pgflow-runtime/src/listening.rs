@@ -28,7 +28,8 @@ impl Listening {
         Self::open_with(pool, options, Some(channel)).await
     }
 
-    /// The same with other connect options, and without a channel where nothing is to be heard.
+    /// The same with other connect options, and without a channel if there are no notifications to
+    /// receive.
     pub(crate) async fn open_with(
         pool: &PgPool,
         options: PgConnectOptions,
@@ -115,7 +116,7 @@ impl Outage {
         }
     }
 
-    /// A loss was told, and nothing has lasted since.
+    /// A loss was logged, and no connection has lasted since.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known
     }

@@ -70,8 +70,8 @@ pub struct RunCounts {
 /// Workers that stopped that long ago are removed too.
 ///
 /// `older_than` is exact to the microsecond; a day of it is 24 hours. A batch holds at most
-/// `max_runs` runs, and no further ones once they have 100,000 tasks together. Runs that somebody
-/// else holds locked are left for a later call.
+/// `max_runs` runs, and no further ones once they have 100,000 tasks together. Locked runs are left
+/// for a later call.
 ///
 /// While runs end all the time, the answer may never be 0. To remove just what is old enough now,
 /// let `older_than` grow by the time that has passed since the first call.
@@ -110,8 +110,8 @@ pub async fn delete_flow(executor: impl PgExecutor<'_>, flow_slug: &str) -> Resu
     sql::delete_flow::delete_flow_and_data(executor, flow_slug).await
 }
 
-/// Removes a flow as [`delete_flow`] does, in short transactions that keep nobody waiting. Returns
-/// how many runs were removed.
+/// Removes a flow as [`delete_flow`] does, in short transactions that block no other session.
+/// Returns the number of removed runs.
 ///
 /// The first transaction marks the flow: from then on none of its runs and workers starts. When the
 /// deletion is interrupted, the flow stays marked, and keeps the runs that it still has; a further

@@ -48,7 +48,7 @@ pub struct WorkerFunction {
     /// Its name: the flow's slug, or the queue's name for a worker of one step, unless the worker
     /// was given another.
     pub function_name: String,
-    /// `process`: somebody supervises its processes; `http`: it is invoked when it has no live
+    /// `process`: a supervisor runs its processes; `http`: it is invoked when it has no live
     /// worker.
     pub start_mode: String,
     /// `true` if its workers may start.
@@ -148,7 +148,7 @@ impl WorkerState {
         }
     }
 
-    /// Returns whether it was heard of within 6 seconds, and has not stopped.
+    /// Returns whether it sent a heartbeat within 6 seconds, and has not stopped.
     pub const fn is_live(self) -> bool {
         matches!(self, Self::Running | Self::Draining)
     }
@@ -177,7 +177,7 @@ impl FunctionChange {
 pub struct Fence {
     /// The functions, by name.
     pub functions: Vec<FunctionChange>,
-    /// The workers that were asked to stop; not those that had been told before.
+    /// The workers that were asked to stop by this call; not those that had been asked before.
     pub told_to_stop: Vec<WorkerStatus>,
 }
 
@@ -248,10 +248,10 @@ pub async fn functions(pool: &PgPool) -> Result<Vec<WorkerFunction>, CallError> 
 
 /// The names of the worker functions of a flow, in order: those of which a live worker serves the
 /// flow, those whose newest worker did, and those that served one of the flow's queues last. Empty
-/// for a flow that nobody has served.
+/// for a flow that never had a worker.
 ///
-/// That is more than the functions that serve it now: a worker that has crashed is started again by
-/// whoever supervises it, so a fence without it would have a gap.
+/// These are more than the functions that serve it now: a supervisor restarts a worker that has
+/// crashed, so a fence without its function would have a gap.
 pub async fn functions_of_flow(pool: &PgPool, flow_slug: &str) -> Result<Vec<String>, CallError> {
     on_pool!(pool, connection => sql::operations::read_functions_of_flow(connection, flow_slug))
 }
@@ -269,8 +269,8 @@ pub async fn list(
 }
 
 /// Takes functions out of service for a deployment, all of them in one transaction: records whether
-/// each is enabled, disables it, and tells its workers to stop. A function that is fenced already
-/// keeps what it has recorded.
+/// each is enabled, disables it, and asks its workers to stop. A function that is fenced already
+/// keeps its record.
 ///
 /// # Errors
 ///
@@ -298,8 +298,8 @@ pub async fn unfence(
     on_pool!(pool, connection => sql::operations::change(connection, function_names, Call::Unfence))
 }
 
-/// Tells the workers of functions to stop: they finish what they run, and take nothing more. The
-/// functions stay as they are. Returns the ids of the workers that were told now.
+/// Asks the workers of functions to stop: they finish their tasks, and take no more. The functions
+/// are unchanged. Returns the ids of the workers that were asked by this call.
 ///
 /// # Errors
 ///
@@ -322,8 +322,8 @@ pub async fn drain_status(
 
 /// Reads how far the workers of functions have come back after the end of a fence.
 ///
-/// A worker counts when it lives and was not asked to stop. The fence tells all workers that exist,
-/// and lets none start: one that was not told has started after the fence ended.
+/// A worker counts when it is live and was not asked to stop. The fence asks all existing workers,
+/// and lets none start. So a worker that was not asked has started after the fence ended.
 pub async fn restart_status(
     pool: &PgPool,
     function_names: &[String],
@@ -331,10 +331,10 @@ pub async fn restart_status(
     on_pool!(pool, connection => sql::operations::restart_status(connection, function_names))
 }
 
-/// Recovers the tasks of workers that are gone, until nothing is due; returns the number that were
-/// queued again. Every running worker does this, of whatever flow, but when everything is fenced
-/// there is none. So a worker that has been silent for `lost_after` is taken for dead here, even
-/// where none is left to show that the database could be reached.
+/// Recovers the tasks of dead workers, until none is due; returns the number of requeued tasks.
+/// Every running worker of any flow does this, but when everything is fenced there is none. So this
+/// call treats a worker that has been silent for `lost_after` as dead, even if no other worker is
+/// left to show that the database could be reached.
 pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
     let mut requeued = 0;
     loop {

@@ -14,7 +14,7 @@ pub(crate) trait OfPool {
     fn pool(&self) -> &PgPool;
 }
 
-/// One `T` for each pool, until nobody holds it any more.
+/// One `T` for each pool, until its last holder drops it.
 #[derive(Debug)]
 pub(crate) struct PerPool<T>(Mutex<Vec<Weak<T>>>);
 

@@ -20,7 +20,7 @@ pub(crate) struct Why {
     /// The run's id.
     #[arg(value_parser = run_id::parse)]
     run: Uuid,
-    /// The slug of the step; without it, each step of the run is told about.
+    /// The slug of the step; without it, all steps of the run are explained.
     step: Option<String>,
 }
 

@@ -107,10 +107,10 @@ impl Client {
     /// ```
     ///
     /// The call is one statement: when it returns, all runs exist, and when it is refused, none
-    /// does. No number of inputs is refused. But all of them are in memory together, here and in
-    /// Postgres, which takes 1 GB in one call at most, and no worker sees the first run before the
-    /// last one is written. So split what has more than some thousand inputs or some MiB. Then each
-    /// call by itself is all or none; to make them all or none together, use
+    /// does. There is no limit on the number of inputs. But all of them are in memory together,
+    /// here and in Postgres, which accepts at most 1 GB in one call, and no worker sees the first
+    /// run before the last one is written. So split more than some thousand inputs, or more than
+    /// some MiB. Each call on its own is then all or none; to start them all or none together, use
     /// [`StartFlow::start_many`] in a transaction.
     ///
     /// # Errors

@@ -135,7 +135,7 @@ impl<F: Flow> RunSnapshot<F> {
         })
     }
 
-    /// The same numbers as those that tell of a change: see `sql::watch`.
+    /// The same numbers as those that show a change: see `sql::watch`.
     pub(super) fn sight(&self) -> Sight {
         let phase = |step: &StepSnapshot| match step.status {
             StepStatus::Created => 0,

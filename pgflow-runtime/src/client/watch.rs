@@ -12,7 +12,7 @@ use super::{
 };
 use crate::sql::CallError;
 
-/// A database that is away for less is waited for.
+/// The longest database outage that is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]

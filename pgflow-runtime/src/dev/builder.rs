@@ -28,7 +28,7 @@ impl DevBuilder {
         self
     }
 
-    /// Puts data that goes away with the server below the directory `path`, and not below `TMPDIR`.
+    /// Puts temporary data of the server below the directory `path`, and not below `TMPDIR`.
     ///
     /// A file system in memory makes for a faster start, and much faster tests where the disk is
     /// busy.

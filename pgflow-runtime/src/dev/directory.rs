@@ -177,8 +177,8 @@ impl Directory {
 
     /// Opens a file to read and append, or creates it for `owner`.
     ///
-    /// One that exists must be a file of that owner with no other name: nothing else may be
-    /// emptied, and a file of somebody else is never given away.
+    /// An existing one must be a file of that owner with no other name: nothing else may be
+    /// emptied, and a file of another user never changes its owner.
     pub(super) fn open_file(&self, name: &str, owner: (u32, u32)) -> Result<File, DevError> {
         let path = self.path.join(name);
         let failed = |source: io::Error| DevError::Io {
@@ -317,7 +317,7 @@ impl Directory {
     }
 }
 
-/// Refuses a link that somebody else has made, or could have put in the place of ours.
+/// Refuses a link that another user has made, or could have put in the place of ours.
 fn check_link(at: &Path, link: &Stat, directory: &Stat) -> Result<(), DevError> {
     let own = rustix::process::geteuid().as_raw();
     let is_trusted = |uid: u32| uid == 0 || uid == own;

@@ -125,7 +125,7 @@ pub enum DevError {
         limit: u64,
     },
 
-    /// The private server ended although nobody has stopped it.
+    /// The private server ended without a request.
     #[error(
         "the private Postgres ended {status} while it was in use; expected it to run until it is stopped; \
          start it again; see the end of its log:\n{log}"
@@ -152,7 +152,7 @@ pub enum DevError {
         expected: &'static str,
     },
 
-    /// Started by root, and there is nobody to run the server as.
+    /// Started by root, and there is no user to run the server as.
     #[error(
         "Postgres refuses to run as root, and there is no other user to run it as; expected a user \
          `postgres` or `nobody`; create one with `useradd --system postgres`, or start as an ordinary user"

@@ -29,7 +29,7 @@ pub(super) struct Home {
     /// The directory of the socket, if it is another one.
     sockets: Option<Directory>,
     socket_directory: String,
-    /// Goes away with the server; here until a supervisor takes over.
+    /// Removed with the server; here until a supervisor takes over.
     ephemeral: Option<TempDir>,
     pub(super) user: Option<ServerUser>,
     pub(super) is_kept: bool,
@@ -93,8 +93,8 @@ impl Home {
         &self.socket_directory
     }
 
-    /// Returns whether the server listens on its socket for this port: not somebody else, and not
-    /// through a link that leads to another server.
+    /// Returns whether the server itself listens on its socket for this port: not another process,
+    /// and not through a link that leads to another server.
     pub(super) fn has_socket(&self, port: u16) -> bool {
         let sockets = self.sockets.as_ref().unwrap_or(&self.directory);
         sockets.has_socket(&format!(".s.PGSQL.{port}"), self.server_ids().0)
@@ -135,7 +135,7 @@ impl Home {
         self.ephemeral.as_ref().map(TempDir::path)
     }
 
-    /// From here on the supervisor removes what goes away with the server.
+    /// From here on the supervisor removes the temporary files of the server.
     pub(super) fn leave_to_supervisor(&mut self) {
         if let Some(directory) = self.ephemeral.take() {
             let _ = directory.keep();
@@ -271,7 +271,7 @@ fn close(directory: &Directory, user: Option<&ServerUser>) -> Result<(), DevErro
     user.check_reach(directory.path())
 }
 
-/// A new directory that can hold a socket, and that goes away.
+/// A new temporary directory that can hold a socket.
 struct ShortDirectory {
     directory: Directory,
     as_text: String,

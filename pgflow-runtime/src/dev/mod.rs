@@ -64,7 +64,7 @@ pub struct DevDatabase {
 }
 
 impl DevDatabase {
-    /// The server that `DATABASE_URL` names, else a private one with data that goes away with it.
+    /// The server that `DATABASE_URL` names, or else a private one whose data is deleted with it.
     pub async fn start() -> Result<Self, DevError> {
         Self::builder().start().await
     }
@@ -79,7 +79,7 @@ impl DevDatabase {
         &self.url
     }
 
-    /// Returns whether the server is private, so that nobody else uses it.
+    /// Returns whether the server is private, so that no other program uses it.
     pub fn is_private(&self) -> bool {
         #[cfg(unix)]
         return self.server.is_some();
@@ -112,8 +112,8 @@ impl DevDatabase {
         Ok(pool)
     }
 
-    /// Resolves when a private server has ended by itself, with the reason; never for another
-    /// server.
+    /// Resolves when a private server has ended without a request, with the reason; never for
+    /// another server.
     pub async fn ended(&self) -> DevError {
         #[cfg(unix)]
         if let Some(server) = &self.server {
@@ -122,8 +122,8 @@ impl DevDatabase {
         std::future::pending().await
     }
 
-    /// Stops a private server and waits until it is gone, which dropping does as well, but without
-    /// a report and while the thread waits. Pools lose their connections.
+    /// Stops a private server and waits for its exit. Dropping does so too, but without a report
+    /// and while the thread waits. Pools lose their connections.
     pub async fn stop(self) -> Result<(), DevError> {
         #[cfg(unix)]
         if let Some(server) = self.server {

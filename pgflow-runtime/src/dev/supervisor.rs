@@ -61,7 +61,7 @@ impl Supervisor {
         })
     }
 
-    /// Stops the server, once, and waits until it is gone.
+    /// Stops the server, once, and waits for its exit.
     pub(super) fn stop(&mut self) -> Result<(), DevError> {
         let Some(mut process) = self.process.take() else {
             return Ok(());

@@ -9,8 +9,8 @@ use super::{place::path_at, redact};
 
 /// Stored JSON does not have the type that the code expects.
 ///
-/// Says what was read, where in it the mistake lies and which type was expected there; never the
-/// value, which may be a secret. Keys of objects are part of the place.
+/// Names the value that was read, the place of the mistake and the expected type; never the value,
+/// which may be a secret. Keys of objects are part of the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
     what: String,

@@ -17,13 +17,12 @@ pub type StepResult<T> = Result<T, StepError>;
 /// The reason why an attempt failed, and its consequence for the next one.
 ///
 /// `?` makes one from every standard error, `String`, `&str` and `anyhow::Error`: the task is then
-/// tried again after its ordinary back-off, as long as attempts are left.
-/// [`postpone`](Self::postpone) is for a refusal, as by a rate limit: the attempt does not count.
-/// [`retry_after`](Self::retry_after) chooses the delay after a failure,
-/// [`permanent`](Self::permanent) rules further attempts out. Functions with another error type say
-/// the same with [`Postpone`](super::Postpone), [`RetryAfter`](super::RetryAfter) and
-/// [`Permanent`](super::Permanent), which are errors themselves and are found wherever they stand
-/// in a chain of sources.
+/// retried after its ordinary backoff, while attempts are left. [`postpone`](Self::postpone) is for
+/// a refusal, as by a rate limit: the attempt does not count. [`retry_after`](Self::retry_after)
+/// chooses the delay after a failure, and [`permanent`](Self::permanent) rules further attempts
+/// out. Functions with another error type use [`Postpone`](super::Postpone),
+/// [`RetryAfter`](super::RetryAfter) and [`Permanent`](super::Permanent) instead. They are errors
+/// themselves and are found anywhere in a chain of sources.
 ///
 /// A step that returns `anyhow::Result` can use all of them, too: `?`, `.into()` and `bail!` turn a
 /// `StepError` into an `anyhow::Error` that keeps the decision, under any context. Bare, as in
@@ -83,7 +82,7 @@ impl StepError {
         Self { cause, retry }
     }
 
-    /// Try again after `delay` instead of the ordinary back-off, as long as attempts are left.
+    /// Retries after `delay` instead of the ordinary backoff, while attempts are left.
     ///
     /// The delay is rounded up to whole seconds. One of more than `i32::MAX` seconds (68 years) is
     /// refused: the attempt then fails with the ordinary back-off, and the stored message begins

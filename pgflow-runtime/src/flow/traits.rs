@@ -80,7 +80,7 @@ pub trait Flow: Sized + 'static {
 pub trait SharedState: Sized + 'static {
     /// Shares the state, which `downcast_ref` gets back.
     fn share(self) -> Arc<dyn Any + Send + Sync>;
-    /// The same for a state that somebody else keeps.
+    /// The same for a state that another owner keeps.
     fn lend(&self) -> &(dyn Any + Send + Sync);
 }
 

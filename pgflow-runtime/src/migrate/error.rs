@@ -156,7 +156,7 @@ pub enum MigrateError {
         source: sqlx::Error,
     },
 
-    /// A recorded function that is gone from the code can't be dropped.
+    /// A recorded function that the code no longer has can't be dropped.
     #[error(
         "function {signature} is no longer part of pgflow and could not be dropped; expected nothing to depend on it; \
          drop what does, and run `pgflow migrate` again"

@@ -122,7 +122,7 @@ pub(super) fn long_gone<'a>(
 
 /// Returns the functions to drop after the others were applied: those whose file was removed before
 /// an earlier migration, and recorded ones beside which applying created a new signature. (A second
-/// signature that was there before is somebody else's.)
+/// signature that existed before belongs to another owner.)
 pub(super) fn superseded<'a>(
     functions: &[Function],
     recorded: &'a [RecordedFunction],

@@ -1,4 +1,4 @@
-//! Says which privilege is missing before a statement fails for lack of it.
+//! Reports a missing privilege before a statement fails for lack of it.
 
 use sqlx::PgConnection;
 

@@ -30,8 +30,8 @@ pub(super) async fn list(connection: &mut PgConnection) -> Result<Vec<String>, M
     Ok(open.into_iter().map(|open| open.object).collect())
 }
 
-/// Closes what is open to everybody, and returns its names. An object of somebody else stays as it
-/// is: `status` shows it.
+/// Closes objects that are open to `PUBLIC`, and returns their names. An object of another owner is
+/// unchanged: `status` shows it.
 pub(super) async fn close(connection: &mut PgConnection) -> Result<Vec<String>, MigrateError> {
     let mut closed = Vec::new();
     for open in read(connection)

@@ -84,7 +84,7 @@ impl RefusalCode {
 
 /// A function of schema `pgflow` refused a call.
 ///
-/// Says all that Postgres said, so it has no source.
+/// Contains the whole message of Postgres, so it has no source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     code: RefusalCode,
@@ -283,8 +283,8 @@ fn ended_the_session(error: &dyn DatabaseError) -> bool {
         .is_some_and(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
 
-/// The queue of notifications is full, because some session does not read it: no fault of what the
-/// transaction wrote. Messages are translated, so the file of Postgres' source tells.
+/// The queue of notifications is full, because some session does not read it: no fault of the data
+/// in the transaction. Messages are translated, so the source file of Postgres identifies it.
 fn is_about_full_notifications(error: &dyn DatabaseError) -> bool {
     error
         .try_downcast_ref::<PgDatabaseError>()
@@ -299,8 +299,8 @@ pub(crate) fn blames_the_session(error: &(dyn std::error::Error + 'static)) -> b
     errors.any(|error| error.as_database_error().is_some_and(is_of_session))
 }
 
-/// The session has turned bad: its server was demoted, a call of somebody else left a failed
-/// transaction, its prepared statements are gone or not its own, or their results have changed.
+/// The session is unusable: its server was demoted, another call left a failed transaction, its
+/// prepared statements are missing or not its own, or their results have changed.
 fn is_of_session(error: &dyn DatabaseError) -> bool {
     match error.code().as_deref() {
         Some("25006" | "25P02" | "26000" | "42P05") => true,

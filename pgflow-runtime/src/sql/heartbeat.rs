@@ -17,7 +17,7 @@ pub(crate) struct Heartbeat {
     pub(crate) deprecated_reason: Option<String>,
 }
 
-/// Says that the workers live. Those that are unknown, or marked as stopped, get no answer.
+/// Sends the heartbeats of workers. Those that are unknown, or marked as stopped, get no answer.
 pub(crate) async fn worker_heartbeats(
     executor: impl PgExecutor<'_>,
     worker_ids: &[Uuid],
@@ -52,8 +52,8 @@ pub(crate) async fn lost_attempts(
         .collect())
 }
 
-/// Says that a worker's attempts continue although their time is over: their tasks must not start
-/// anywhere else while the worker lives.
+/// Reports that a worker's attempts run past their timeout: their tasks must not start anywhere
+/// else while the worker lives.
 pub(crate) async fn report_overdue_attempts(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,

@@ -357,8 +357,8 @@ pub(crate) async fn restart_status(
     })
 }
 
-/// The functions as they are; nobody else changes them before the end of the transaction. In the
-/// order in which the database locks them.
+/// The functions as they are; no other session changes them before the end of the transaction. In
+/// the order in which the database locks them.
 async fn lock_functions(
     connection: &mut PgConnection,
     function_names: &[String],

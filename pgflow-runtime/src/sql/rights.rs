@@ -47,8 +47,8 @@ pub(crate) struct Missing {
     pub(crate) right: String,
 }
 
-/// The rights that a worker needs and the connected role lacks. What does not exist is not missed:
-/// other checks find that.
+/// The rights that a worker needs and the connected role lacks. Objects that do not exist are
+/// ignored: other checks find them.
 pub(crate) async fn missing(
     executor: impl PgExecutor<'_>,
     is_of_step: bool,

@@ -59,7 +59,7 @@ pub(crate) async fn start_flows(
     Ok(started)
 }
 
-/// As much of a run as somebody who waits for its end needs.
+/// The part of a run that a waiter for its end needs.
 #[derive(Debug)]
 pub(crate) struct RunEnd {
     pub(crate) flow_slug: String,

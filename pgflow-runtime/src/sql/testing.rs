@@ -62,8 +62,8 @@ fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Starts exactly these tasks, which wait in one queue, whether they are due or not. Those that
-/// somebody else took, or holds right now, are left out.
+/// Starts exactly these tasks, which wait in one queue, whether they are due or not. Omits those
+/// that another worker has taken or that another session holds.
 ///
 /// # Errors
 ///

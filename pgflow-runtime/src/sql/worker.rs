@@ -97,7 +97,7 @@ pub(crate) async fn register_worker(
     Ok(())
 }
 
-/// Says where the worker runs: what an operator looks for who wants to stop it.
+/// Records the host and process of the worker, for an operator who wants to stop it.
 pub(crate) async fn set_worker_process(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,
@@ -123,7 +123,7 @@ pub(crate) async fn lost_after(executor: impl PgExecutor<'_>) -> Result<Duration
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
-/// Says that the worker was asked to stop, and still runs something.
+/// Records that the worker was asked to stop, and still runs tasks.
 pub(crate) async fn mark_worker_draining(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,
@@ -135,7 +135,7 @@ pub(crate) async fn mark_worker_draining(
     Ok(())
 }
 
-/// Says that the worker has stopped and claims nothing any more.
+/// Records that the worker has stopped and claims no more tasks.
 pub(crate) async fn mark_worker_stopped(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,

@@ -67,9 +67,9 @@ pub enum StartupError {
         slug = .0.flow
     )]
     RoutingMismatch(Mismatch),
-    /// The local database has another definition under this slug, and workers that run it did not
-    /// stop in time. They were told to; nothing was deleted. Start again once they have stopped, or
-    /// raise [`drain_timeout`](crate::worker::FlowWorker::drain_timeout).
+    /// The local database has another definition under this slug, and its workers did not stop in
+    /// time after a request. Nothing was deleted. Start again once they have stopped, or raise
+    /// [`drain_timeout`](crate::worker::FlowWorker::drain_timeout).
     #[error(
         "the local database has another definition of flow `{flow}`:{}\nit is replaced once no worker runs it; after {:.1?} these still live:{}\n\
          stop them and start again, or raise `drain_timeout`; nothing was deleted",

@@ -148,8 +148,8 @@ async fn abandons_in_time(
 }
 
 /// Registers a worker beside one whose start has compiled the definition. None when that no longer
-/// holds, or something is refused, or the connection has turned bad: a start by itself then says
-/// what is wrong.
+/// holds, when something is refused, or when the connection is unusable: a separate start then
+/// reports the fault.
 async fn join(
     pool: &PgPool,
     plan: &Plan,

@@ -159,7 +159,7 @@ impl Driver<'_> {
     }
 
     /// Nothing runs and nothing can be claimed, though the run has not ended: for a moment, while
-    /// somebody holds a row.
+    /// another session holds a row.
     async fn wait(&self, idle_since: Instant) -> Result<(), RunToEndError> {
         self.beat().await?;
         if idle_since.elapsed() < PATIENCE {
@@ -182,7 +182,7 @@ impl Driver<'_> {
         Ok(format!("step `{step}`: {}", explanation.message))
     }
 
-    /// Says that the call's workers live, and finds out whether they still may.
+    /// Sends the heartbeats of the call's workers, and checks whether they may continue.
     async fn beat(&self) -> Result<(), RunToEndError> {
         let beat = patiently(|| self.claims.workers.beat()).await;
         match beat.map_err(|error| self.failed(error))? {

@@ -38,9 +38,9 @@ pub enum RunToEndError {
     /// The run could not be started: see the source.
     #[error("the run could not be started")]
     Start(#[from] ClientError),
-    /// Somebody told the workers of this call to stop, such as a worker, or another test, that
-    /// brings another definition of the flow along. Give flows with different definitions different
-    /// slugs, or each test a database of its own.
+    /// The workers of this call were asked to stop, for example by a worker, or another test, with
+    /// another definition of the flow. Give flows with different definitions different slugs, or
+    /// each test its own database.
     #[error(
         "run {run_id} was interrupted: {reason}; give flows that differ different slugs, or {}",
         OWN_DATABASE
@@ -51,8 +51,8 @@ pub enum RunToEndError {
         /// The reason of the refusal.
         reason: String,
     },
-    /// Somebody else attempted tasks of the run, so the report would tell half of the story. Stop
-    /// the flow's workers, or give the test a database of its own.
+    /// Another worker attempted tasks of the run, so the report would be incomplete. Stop the
+    /// flow's workers, or give the test its own database.
     #[error(
         "task {task_index} of step `{step}` in run {run_id} was attempted {attempts} times, {own} times by this call: a worker took part; stop the \
          flow's workers, or {}",
@@ -71,7 +71,7 @@ pub enum RunToEndError {
         own: usize,
     },
     /// The run has not ended, and there is nothing to do for a while: its rows or messages are
-    /// held, were taken by somebody else, or were changed manually.
+    /// locked, were taken by another worker, or were changed manually.
     #[error(
         "run {run_id} does not go on: {explanation}; stop whatever else works on this database, and run it again"
     )]
@@ -81,7 +81,7 @@ pub enum RunToEndError {
         /// The database's explanation of the next step.
         explanation: String,
     },
-    /// The run was deleted while it ran: somebody pruned, or deleted or replaced the flow.
+    /// The run was deleted while it ran: by pruning, or by the deletion or replacement of the flow.
     #[error("run {run_id} was deleted while it ran; {}", OWN_DATABASE)]
     RunGone {
         /// The run.

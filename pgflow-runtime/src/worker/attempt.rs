@@ -46,8 +46,8 @@ pub(crate) fn span(task: &ClaimedTask) -> Span {
     )
 }
 
-/// An attempt of a worker, which is told when the worker is asked to stop, or when nothing waits
-/// for the attempt any more.
+/// An attempt of a worker. It is notified when the worker is asked to stop, or when its result is
+/// no longer needed.
 pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask) -> Finished {
     let cancelled = shared.stop.child_token();
     let handlers = &*shared.handlers;

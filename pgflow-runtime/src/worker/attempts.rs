@@ -135,7 +135,7 @@ impl Attempts {
             .collect()
     }
 
-    /// Tells the attempt's handler to stop. False when it has ended, or was told before.
+    /// Asks the attempt's handler to stop. False when it has ended, or was asked before.
     pub(crate) fn cancel(&self, key: &AttemptKey) -> bool {
         let running = self.lock().get(key).cloned();
         // Not under the lock: it wakes whoever waits.

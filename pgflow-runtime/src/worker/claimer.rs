@@ -103,8 +103,8 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
     }
 }
 
-/// A claim in flight is waited for even when the worker is asked to stop: dropping it would leave
-/// tasks started that nobody runs.
+/// A claim in progress is awaited even when the worker is asked to stop: dropping it would leave
+/// started tasks that no worker runs.
 async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<Claim, CallError>> {
     let max_tasks = i32::try_from(slots).unwrap_or(i32::MAX);
     // Those for which there are slots now, and of those that wait for one only as much as may wait.

@@ -42,8 +42,8 @@ pub(crate) struct Completer<C> {
     batch: Batch,
     /// Until when the batch waits for others, unless it is full before.
     linger_until: Instant,
-    /// Batches that are being recorded. What comes of one is the outputs that have to be recorded
-    /// one by one.
+    /// The batches that are being recorded. Each returns the outputs that have to be recorded one
+    /// by one.
     calls: JoinSet<Vec<Output>>,
     alone: JoinSet<()>,
 }
@@ -106,7 +106,7 @@ impl<C: Calls> Completer<C> {
         }
     }
 
-    /// Runs until the executor is gone and everything is recorded.
+    /// Runs until the executor has ended and everything is recorded.
     pub(crate) async fn run(mut self) {
         let mut is_open = true;
         while is_open || !self.batch.outputs.is_empty() || !self.calls.is_empty() {
@@ -202,9 +202,9 @@ impl<C: Calls> Completer<C> {
     }
 }
 
-/// Records a batch, however long the database is away. Returns the outputs of one that the database
-/// refuses, for whatever reason: it may be that of a single one, and alone each fares as it
-/// deserves.
+/// Records a batch, however long a database outage lasts. Returns the outputs of a batch that the
+/// database refuses, for whatever reason: a single output may be the cause, and recorded alone each
+/// has its own result.
 async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> Vec<Output> {
     let mut backoff = Backoff::database();
     let mut was_of_one = false;

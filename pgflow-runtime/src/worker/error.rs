@@ -29,16 +29,16 @@ pub enum WorkerError {
         /// The messages that can't be taken.
         messages: Vec<UnsupportedMessage>,
     },
-    /// The worker's row is gone, or marked as stopped: somebody else removed it while the worker
-    /// lived. Start a new worker.
+    /// The worker's row is missing, or marked as stopped, although the worker lived. Start a new
+    /// worker.
     #[error("the worker is no longer registered; start a new one")]
     NotRegistered(#[source] CallError),
     /// The pool that was given to the worker was closed. Close it after the worker has stopped.
     #[error("the worker's connection pool was closed; close it after the worker has stopped")]
     PoolClosed(#[source] CallError),
-    /// Handlers had ended, and what they returned could not be recorded: the pool was closed before
-    /// the worker had stopped, or the database was away until the end of the shutdown. The tasks
-    /// are repeated. Close the pool after the worker has stopped.
+    /// Outputs of handlers could not be recorded: the pool was closed before the worker had
+    /// stopped, or a database outage lasted until the end of the shutdown. The tasks are repeated.
+    /// Close the pool after the worker has stopped.
     #[error(
         "{results} result(s) of handlers that had ended could not be recorded, their tasks will be repeated; close the worker's pool after it has \
          stopped, or give it a longer `shutdown_timeout`"

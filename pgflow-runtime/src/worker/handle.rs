@@ -55,9 +55,9 @@ impl Drop for Running {
 /// A worker that was started with [`FlowWorker::start`](super::FlowWorker::start) or
 /// [`StepWorker::start`](super::StepWorker::start).
 ///
-/// Dropping the handle asks the worker to shut down gracefully and does not wait for it: it
-/// continues in the background for as long as its runtime lives. Wait with [`join`](Self::join)
-/// before the program ends, or tasks that still run are repeated by stall recovery.
+/// Dropping the handle asks the worker to shut down gracefully and does not wait for it: the worker
+/// continues in the background while its runtime lives. Wait with [`join`](Self::join) before the
+/// program ends, or recovery repeats its running tasks.
 #[derive(Debug)]
 pub struct WorkerHandle {
     running: Running,
@@ -95,7 +95,7 @@ impl WorkerHandle {
         self.join().await
     }
 
-    /// Resolves when the worker has stopped, for whatever reason; [`join`](Self::join) tells the
+    /// Resolves when the worker has stopped, for any reason; [`join`](Self::join) returns the
     /// reason.
     pub async fn stopped(&self) {
         self.running.stopped.cancelled().await;
@@ -105,7 +105,7 @@ impl WorkerHandle {
     ///
     /// # Errors
     ///
-    /// Why the worker stopped, if nobody asked it to.
+    /// The reason why the worker stopped without a request.
     pub async fn join(self) -> Result<(), WorkerError> {
         self.running.join().await
     }
@@ -126,9 +126,9 @@ impl WorkersHandle {
         Self { running }
     }
 
-    /// The ids of the rows of the workers that started, in their order. A worker that comes back
-    /// after its function was out of service has another one: [`health`](Self::health) tells the
-    /// ids of now.
+    /// The ids of the rows of the workers that started, in their order. A worker that returns after
+    /// its function was out of service has another one: [`health`](Self::health) reports the
+    /// current ids.
     pub fn worker_ids(&self) -> &[Uuid] {
         &self.running.worker_ids
     }
@@ -159,7 +159,7 @@ impl WorkersHandle {
         self.join().await
     }
 
-    /// Resolves when all workers have stopped, for whatever reason; [`join`](Self::join) tells the
+    /// Resolves when all workers have stopped, for any reason; [`join`](Self::join) returns the
     /// reason.
     pub async fn stopped(&self) {
         self.running.stopped.cancelled().await;

@@ -18,7 +18,7 @@ const LOOKS: [Duration; 4] = [
     Duration::from_mins(20),
 ];
 
-/// The starts of tasks, as the database stamps them, by which lost claims are told from answered
+/// The starts of tasks, as the database stamps them, which distinguish lost claims from answered
 /// ones.
 #[derive(Debug, Default)]
 pub(crate) struct LostClaims {

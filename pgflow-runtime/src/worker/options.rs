@@ -94,7 +94,7 @@ pub(crate) struct WorkerOptions {
     pub(crate) function_name: String,
     pub(crate) start_mode: StartMode,
     pub(crate) listen: bool,
-    /// None: attempts continue while the database is away.
+    /// None: attempts continue during a database outage.
     pub(crate) abandon_after: Option<Duration>,
     pub(crate) migrate: bool,
     /// The release whose migrations and protocol the database must have.
@@ -205,7 +205,7 @@ impl OptionProblem {
         }
     }
 
-    /// Says whose option it is, where there are several workers.
+    /// Names the worker of the option, if there are several.
     pub(crate) fn of(mut self, worker: String) -> Self {
         self.worker = Some(worker);
         self

@@ -121,8 +121,7 @@ pub(crate) struct Recorder<C> {
     wakeup: Wakeup,
     /// Single results take turns, so that a burst of failures does not take the whole pool.
     turn: Semaphore,
-    /// Those that were refused have turns of their own: a call that runs into a time limit keeps
-    /// nobody else waiting.
+    /// Refused ones are recorded separately: a call that runs into a time limit delays no other.
     refused_turn: Semaphore,
     /// The results that were accepted and are not recorded.
     unrecorded: AtomicUsize,
@@ -229,8 +228,7 @@ impl<C: Calls> Recorder<C> {
         self.calls.fail(key, &wordless).await
     }
 
-    /// Records one accepted result alone, and does not rest before it is recorded or nobody waits
-    /// for it any more.
+    /// Records one accepted result alone, until it is recorded or no longer needed.
     pub(crate) async fn insist(&self, mut finished: Finished) {
         let mut backoff = Backoff::database();
         let mut refusals = 0;

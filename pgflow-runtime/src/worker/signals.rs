@@ -137,7 +137,7 @@ fn listening() -> io::Result<()> {
 enum Before {
     /// Nobody: it ends the process.
     Nobody,
-    /// The program handles it by itself, or ignores it.
+    /// The program handles it itself, or ignores it.
     #[cfg(unix)]
     Program,
 }

@@ -21,7 +21,7 @@ use crate::{
 /// They are started and stopped together. One that fails, or whose function is out of service,
 /// leaves the others alone, as in [`Workers`](super::Workers).
 ///
-/// What is set here holds for each worker; what [`step`](Self::step) sets comes first, in whichever
+/// Settings here apply to each worker; those of [`step`](Self::step) take precedence, in whichever
 /// order both are called.
 ///
 /// ```no_run

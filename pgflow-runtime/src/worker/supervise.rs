@@ -196,7 +196,7 @@ impl Member {
         }
     }
 
-    /// Says that the worker did not start, but may later.
+    /// Logs that the worker did not start, but may later.
     pub(super) fn report_absence(&self, disabled: &FunctionDisabled) {
         self.out_of_service(disabled, state_of(disabled));
     }

@@ -84,7 +84,7 @@ pub(crate) fn options(function_name: &str) -> WorkerOptions {
     Settings::default().options(|| function_name.to_owned())
 }
 
-/// A worker of a flow with one step, whose handler does as it is told.
+/// A worker of a flow with one step, with the given handler.
 pub(crate) fn shared(act: Option<Act>, concurrency: usize) -> Arc<Shared> {
     let mut options = options("play");
     options.concurrency = concurrency;

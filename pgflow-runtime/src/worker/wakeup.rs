@@ -17,9 +17,9 @@ use tokio::{
 
 use crate::{lock::lock, sql::retry::jittered, startup::Target};
 
-/// The database notifies once per queue and 20 ms. What others committed meanwhile is found when
-/// the claimer looks again, so long after a notification; a transaction that was about to commit
-/// may need a moment more.
+/// The database notifies once per queue and 20 ms. The claimer polls again this long after a
+/// notification, and finds tasks that were committed meanwhile; a transaction that was about to
+/// commit may need a moment more.
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(75)];
 
 /// A hint that there may be tasks: never needed, because the claimer also polls, and never wrong,
@@ -123,7 +123,7 @@ impl Wakeup {
         self.hint.notify.notify_one();
     }
 
-    /// The claimer need not look by itself: somebody did at that time, and found nothing.
+    /// The claimer need not poll on its own: another task did at that time, and found nothing.
     pub(crate) fn looked(&self, at: Instant) {
         lock(&self.hint.idle).looked_at = Some(at);
     }
@@ -175,8 +175,8 @@ impl<'a> Sleeper<'a> {
         }
     }
 
-    /// Sleeps until a hint comes, or it is time to look without one: after the poll interval,
-    /// jittered, or soon after a notification. Looks that somebody else makes for it put that off.
+    /// Sleeps until a hint arrives, or it is time to poll without one: after the poll interval,
+    /// jittered, or soon after a notification. Polls by another task postpone it.
     pub(crate) async fn sleep(&self) {
         let hint = &self.wakeup.hint;
         let asleep = Asleep::new(hint);

@@ -74,8 +74,8 @@ impl Workers {
         self
     }
 
-    /// Sets whether the database's notifications wake the workers, all but those that were told
-    /// themselves; yes by default. See [`FlowWorker::listen`].
+    /// Sets whether the database's notifications wake the workers, except those with their own
+    /// setting; yes by default. See [`FlowWorker::listen`].
     pub fn listen(mut self, listen: bool) -> Self {
         self.group.listen(listen);
         self

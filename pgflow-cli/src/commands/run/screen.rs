@@ -33,7 +33,7 @@ impl Screen {
         }
     }
 
-    /// False when nobody reads any more.
+    /// False when the output is closed.
     pub(super) fn draw(&mut self, details: &RunDetails) -> Result<bool, Failure> {
         let (height, width) = self.terminal.size();
         let lines = lines(details, usize::from(height));

@@ -21,7 +21,7 @@ use crate::{
     table,
 };
 
-/// The pause is so many times as long as a look at least: counting the tasks of a large map takes
+/// The least ratio of the pause to the duration of a poll: counting the tasks of a large map takes
 /// the database a while.
 const LOOKS_COST: u32 = 4;
 
@@ -103,7 +103,7 @@ impl View {
         }
     }
 
-    /// False when nobody reads any more.
+    /// False when the output is closed.
     fn show(&mut self, details: &RunDetails) -> Result<bool, Failure> {
         match self {
             Self::Json { last } => {

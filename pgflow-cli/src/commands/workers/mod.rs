@@ -21,10 +21,10 @@ use crate::{
 pub(crate) enum Workers {
     /// List worker functions, with their workers.
     ///
-    /// A function is what is deployed and started under one name: a flow's slug, or a queue's name
-    /// for the worker of one step, unless the worker was given another. Workers are its running
-    /// processes. running: takes tasks; draining: asked to stop, finishes what it runs; lost: not
-    /// heard of for 6 seconds.
+    /// A function is deployed and started under one name: a flow's slug, or a queue's name for the
+    /// worker of one step, unless the worker was given another. Workers are its running processes.
+    /// running: takes tasks; draining: asked to stop, finishes its tasks; lost: without a heartbeat
+    /// for 6 seconds.
     List(list::List),
     /// Take functions out of service for a deployment: nothing starts them, and their workers are
     /// asked to stop.
@@ -34,10 +34,10 @@ pub(crate) enum Workers {
     Fence(fence::Fence),
     /// Tell the workers of functions to stop, and wait until they have.
     ///
-    /// Done when no worker of these functions was heard of for 6 seconds, or each has stopped, and
-    /// none of their tasks is started. While it waits, it puts the tasks of dead workers back into
-    /// their queues, which otherwise running workers do. Exits with 7 when the time is over; that
-    /// undoes nothing.
+    /// Done when each worker of these functions has stopped or sent no heartbeat for 6 seconds, and
+    /// none of their tasks is started. While it waits, it returns the tasks of dead workers to
+    /// their queues, which otherwise running workers do. Exits with 7 on a timeout; that undoes
+    /// nothing.
     Drain(drain::Drain),
     /// End the fence of functions: each becomes again what it was, enabled or disabled.
     ///

@@ -49,7 +49,7 @@ impl Target {
     }
 }
 
-/// The functions of a flow; none for a flow that nobody has served.
+/// The functions of a flow; none for a flow that never had a worker.
 pub(super) async fn of_flow(pool: &PgPool, flow: &str) -> Result<Option<Vec<String>>, Failure> {
     let names = operations::functions_of_flow(pool, flow).await?;
     if !names.is_empty() {

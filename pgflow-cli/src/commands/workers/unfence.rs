@@ -73,7 +73,7 @@ fn sentence(change: &FunctionChange) -> String {
     )
 }
 
-/// Those that are enabled now; whoever calls again, since the time was over, waits for the same.
+/// Those that are enabled now; a repeated call after a timeout waits for the same.
 fn enabled(changes: &[FunctionChange]) -> Vec<String> {
     changes
         .iter()

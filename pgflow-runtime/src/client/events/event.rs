@@ -8,8 +8,8 @@ use crate::{
     flow::StepId,
 };
 
-/// Something that happened to a run, told by [`RunEvents`](super::RunEvents); a step is an
-/// `F::Step`. Every moment `at` is one of the database's clock.
+/// An event of a run, from [`RunEvents`](super::RunEvents); a step is an `F::Step`. Every time `at`
+/// comes from the database's clock.
 ///
 /// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed).
 ///

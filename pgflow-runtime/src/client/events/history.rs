@@ -14,7 +14,7 @@ use crate::{
 /// previous one, for example when two servers with different delays are read alternately.
 #[derive(Debug)]
 pub(super) struct History<F> {
-    /// The run's start, once it was told.
+    /// The run's start, once it was emitted.
     started_at: Option<DateTime<Utc>>,
     /// By the steps' indexes.
     steps: Vec<Told>,
@@ -49,7 +49,7 @@ impl<F: Flow> History<F> {
         }
     }
 
-    /// The end of the run was told: nothing follows.
+    /// The end of the run was emitted: nothing follows.
     pub(super) fn is_ended(&self) -> bool {
         self.is_ended
     }
@@ -59,8 +59,8 @@ impl<F: Flow> History<F> {
     ///
     /// # Errors
     ///
-    /// The id is that of another run by now, or the run has a step that the flow does not have
-    /// here. Then nothing is told.
+    /// The id belongs to another run by now, or the run has a step that the flow does not have
+    /// here. Then nothing is emitted.
     pub(super) fn tell(
         &mut self,
         seen: &RunSnapshot<F>,

@@ -87,8 +87,8 @@ impl<F: Flow> IntoFuture for Follow<F> {
 /// A stream of the events of a run, from its start to its end: made by [`RunHandle::events`], which
 /// lists its guarantees.
 ///
-/// A stream that ends after the end of the run, and after an error. It looks at the run only while
-/// somebody waits for its next event; dropping it ends all that it does.
+/// The stream ends after the end of the run, and after an error. It polls the run only while its
+/// next event is awaited; dropping it releases its resources.
 #[must_use = "nothing is looked at until the events are awaited"]
 pub struct RunEvents<F: Flow> {
     stream: BoxStream<'static, Result<RunEvent<F::Step>, ClientError>>,
@@ -129,7 +129,7 @@ struct Following<F: Flow> {
     run: RunHandle<F>,
     watch: Watch,
     history: History<F>,
-    /// Seen, and not told yet.
+    /// Read, and not emitted yet.
     events: VecDeque<RunEvent<F::Step>>,
 }
 

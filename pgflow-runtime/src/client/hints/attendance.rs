@@ -55,7 +55,7 @@ impl Attendant {
         attends
     }
 
-    /// Returns whether nobody attends from here on.
+    /// Returns whether no task attends from here on.
     fn leave(&mut self, term: u64) -> bool {
         let attends = self.term == term;
         if attends {

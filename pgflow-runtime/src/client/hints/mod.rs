@@ -119,8 +119,7 @@ impl Drop for Waiter {
     }
 }
 
-/// A waiter whose run is looked at, until this is dropped: a stream that nobody reads costs
-/// nothing.
+/// A waiter whose run is polled, until this is dropped: a stream that is not read costs nothing.
 struct Asleep<'a>(&'a Waiter);
 
 impl<'a> Asleep<'a> {

@@ -22,13 +22,13 @@ const LATE: Duration = Duration::from_secs(1);
 /// The subject of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum Hears {
-    /// The end of the run only: what happens before wakes nobody who waits for that.
+    /// The end of the run only: earlier events wake no such waiter.
     TheEnd,
     /// All that happens to the run and to its steps.
     Everything,
 }
 
-/// As much of a run as tells that it has changed.
+/// The part of a run that shows whether it has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum Sight {
     Missing,
@@ -133,7 +133,7 @@ pub(super) struct Waiters {
     tells_ends: bool,
     /// Those of everything else, too.
     tells_all: bool,
-    /// Ends that a look found and no notification told of, and when.
+    /// Ends that a poll found without a notification, and when.
     untold: HashMap<Uuid, Instant>,
 }
 
@@ -259,7 +259,7 @@ impl Waiters {
         self.by_due.first().map(|&(due, _)| due)
     }
 
-    /// Those whose time has come. They have no next look before [`tell`](Self::tell) or
+    /// Those that are due. They have no next poll before [`tell`](Self::tell) or
     /// [`fail`](Self::fail) sets one.
     pub(super) fn take_due(&mut self, now: Instant) -> Batch {
         let mut batch = Batch::default();
@@ -322,7 +322,7 @@ impl Waiters {
         bells
     }
 
-    /// Ends of which nothing was told in time: notifications do not come.
+    /// Ends without a notification in time: notifications do not arrive.
     fn judge_notifications(&mut self, now: Instant) {
         let is_late = |&found: &Instant| now.saturating_duration_since(found) > LATE;
         if self.untold.values().any(is_late) {

@@ -23,7 +23,7 @@ use crate::{
 /// The longest time to look for lost attempts: the next heartbeat must not wait for it.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// Sends heartbeats, and hears notifications between them, until it is dropped.
+/// Sends heartbeats, and receives notifications between them, until it is dropped.
 pub(super) async fn run(core: &Core) {
     let mut line = Line::new(core);
     let mut backoff = Backoff::database();

@@ -94,9 +94,9 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Makes a call, over the connection that there is, and over another one when that is of no
-    /// help: no more than two are ever asked at a time, as a table that somebody has locked must
-    /// not collect connections that wait for it.
+    /// Makes a call over the existing connection, and over another one if that does not help. No
+    /// more than two are ever used at a time: a locked table must not accumulate connections that
+    /// wait for it.
     pub(super) async fn ask<T>(&mut self, call: Call<'_, T>) -> Result<T, CallError> {
         let since = self
             .open

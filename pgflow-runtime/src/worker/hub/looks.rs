@@ -13,7 +13,7 @@ use crate::sql::idle::{MOST_WORKERS, workers_with_work};
 
 /// The longest time for one poll.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// With fewer idle workers each claims by itself: that finds work and takes it in one call.
+/// With fewer idle workers each claims on its own: that finds and takes tasks in one call.
 const FEWEST: usize = 3;
 /// The delay after which another round polls for workers that became idle meanwhile.
 const LONGEST_ROUND: Duration = Duration::from_secs(1);
@@ -85,7 +85,7 @@ fn due(members: &[Arc<Member>], now: Instant) -> (Vec<Arc<Member>>, Instant) {
     (due, next)
 }
 
-/// Before the worker looks by itself.
+/// Before the worker polls on its own.
 fn pause(poll_interval: Duration) -> Duration {
     poll_interval * 3 / 4
 }

@@ -81,7 +81,8 @@ struct Member {
     runtime: Handle,
 }
 
-/// A worker's place in its hub, until this is dropped: from then on nobody speaks for the worker.
+/// A worker's place in its hub, until this is dropped: from then on the hub sends no heartbeats for
+/// the worker.
 #[derive(Debug)]
 pub(crate) struct Attendance {
     hub: Arc<Hub>,

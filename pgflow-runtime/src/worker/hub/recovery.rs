@@ -1,4 +1,4 @@
-//! Recovers the tasks of workers that are gone.
+//! Recovers the tasks of dead workers.
 
 use std::{error::Error, time::Duration};
 
