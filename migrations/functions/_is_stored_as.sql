@@ -1,6 +1,6 @@
--- Whether the flow is stored with this shape, queue mode and routes, and nobody is changing or
--- deleting it at this moment. False also when that is not known: then the definition lock is needed
--- to find out. Raises PF006 (a queue of the flow is not its own).
+-- Returns whether the flow is stored with this shape, queue mode and routes, and nobody is changing
+-- or deleting it at this moment. False also when that is not known: then the definition lock is
+-- needed to find out. Raises PF006 (a queue of the flow is not its own).
 -- Locks: the flow (shared), without waiting, and not to the end of the transaction: who continues
 -- to define another flow takes the definition lock, which comes before. Callers:
 -- ensure_flow_compiled.

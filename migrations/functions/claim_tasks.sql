@@ -1,4 +1,4 @@
--- What a worker calls: takes up to `max_tasks` visible messages off its queue and starts their
+-- Takes up to `max_tasks` visible messages off its queue and starts their
 -- tasks. Every message is classified before anything changes:
 --   queued       its task is waiting: claimed
 --   started      its task is running elsewhere, and the message became visible again: hidden until

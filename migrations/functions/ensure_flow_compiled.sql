@@ -1,5 +1,4 @@
--- What a worker asks for at startup: is the flow that its code describes the flow that this
--- database stores?
+-- Compares the flow of a worker's code with the flow in this database, at the worker's startup:
 --   compiled    it was missing, and is stored now
 --   verified    it is stored, and equal
 --   mismatch    it is stored, and different (`mismatch_kind` shape or routing, a line for each of
