@@ -31,8 +31,7 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
             use super::*;
             #[doc = #doc]
             ///
-            /// A new step of the flow is a new variant, which each `match` without a `_` has to
-            /// name.
+            /// A new step is a new variant, which each `match` without a `_` has to name.
             #[derive(
                 ::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug,
                 ::core::cmp::PartialEq, ::core::cmp::Eq, ::core::cmp::PartialOrd, ::core::cmp::Ord,

@@ -52,6 +52,7 @@ fn what_editors_show() {
     let methods = fs::read_to_string(path).expect("the file can be read");
     // A comment of several lines reads as one.
     let methods = methods.replace("\n    /// ", " ");
+    let methods = methods.replace("{ `", "{\n `");
     let (of_steps, of_flows) = methods.split_once("impl Flow {").expect("two types");
     for (methods, arguments) in [(of_steps, STEP), (of_flows, FLOW)] {
         for Argument { key, hover, .. } in arguments.iter().filter(|it| !it.hover.is_empty()) {
