@@ -1,8 +1,9 @@
-//! Audits the crates that a lock file pins: `cargo run --example crate_audit [-- path/to/Cargo.lock]`
+//! Audits the crates that a lock file pins: `cargo run --example crate_audit [--
+//! path/to/Cargo.lock]`
 //!
-//! Manifests come from the local cargo registry; a crate that is not there counts as unknown. Runs on
-//! the server that `DATABASE_URL` names, else on a private one that ends with the program. A run that
-//! an earlier process left unfinished is finished first.
+//! Manifests come from the local cargo registry; a crate that is not there counts as unknown. Runs
+//! on the server that `DATABASE_URL` names, else on a private one that ends with the program. A run
+//! that an earlier process left unfinished is finished first.
 
 use std::{collections::BTreeMap, fmt::Write, io, path::Path, path::PathBuf, time::Duration};
 
@@ -125,7 +126,7 @@ impl Package {
         })
     }
 
-    /// Where cargo unpacked the crate, if it did.
+    /// Returns the directory in which cargo unpacked the crate, if it did.
     fn unpacked(&self) -> Option<PathBuf> {
         let sources = home::cargo_home().ok()?.join("registry/src");
         let folder = format!("{}-{}", self.name, self.version);

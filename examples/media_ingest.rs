@@ -1,8 +1,9 @@
 //! Takes in the files of a folder: `cargo run --example media_ingest [-- path/to/folder]`
 //!
-//! Each step has a queue and workers of its own. Hashing reads every byte, so two files at a time are
-//! enough for the disk; telling what a file is takes its first bytes, and need not wait behind that.
-//! Runs on the server that `DATABASE_URL` names, else on a private one that ends with the program.
+//! Each step has a queue and workers of its own. Hashing reads every byte, so two files at a time
+//! are enough for the disk; telling what a file is takes its first bytes, and need not wait behind
+//! that. Runs on the server that `DATABASE_URL` names, else on a private one that ends with the
+//! program.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -215,7 +216,8 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for the run, with a bar for each step that goes through the files, and returns its summary.
+/// Waits for the run, with a bar for each step that goes through the files, and returns its
+/// summary.
 async fn finish(run: &RunHandle<MediaIngest>) -> anyhow::Result<String> {
     let style = ProgressStyle::with_template("{prefix:>9} {bar:40} {pos}/{len}{msg}")?;
     let all = MultiProgress::new();

@@ -1,4 +1,4 @@
-//! What the names and texts of the SQL files must look like; `build.rs` refuses the others.
+//! The rules for the names and texts of the SQL files; `build.rs` refuses files that break them.
 
 /// Splits `0002_queue_identity.sql` into 2 and `queue_identity`.
 pub(crate) fn parse_migration(file_name: &str) -> Result<(i32, &str), String> {
@@ -20,7 +20,8 @@ pub(crate) fn parse_migration(file_name: &str) -> Result<(i32, &str), String> {
     }
 }
 
-/// Versions count from 1 without gaps: two branches that both add a migration collide here, not in a database.
+/// Versions count from 1 without gaps: two branches that both add a migration collide here, not in
+/// a database.
 pub(crate) fn check_sequence(sorted_versions: &[i32]) -> Result<(), String> {
     for (version, expected) in sorted_versions.iter().zip(1..) {
         if *version < expected {

@@ -1,6 +1,7 @@
 //! The SQL of pgflow, embedded: numbered migrations and the current text of every function.
 //!
-//! This crate holds text only; `pgflow_runtime::migrate` applies it. The rules for the files stand in its `README.md`.
+//! This crate holds text only; `pgflow_runtime::migrate` applies it. The rules for the files stand
+//! in its `README.md`.
 
 #[cfg(test)]
 mod file_rules;
@@ -25,7 +26,8 @@ pub struct Function {
     pub sql: &'static str,
 }
 
-/// What workers and SQL functions agree on; raised when an older worker could not work with newer functions.
+/// The version of the contract between workers and SQL functions; raised when an older worker could
+/// not use newer functions.
 pub const PROTOCOL_VERSION: i32 = 2;
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));

@@ -34,7 +34,8 @@ pub mod testing {
     pub use pgflow_runtime::testing::*;
 }
 
-/// What a module with a flow, or with its worker or caller, needs: `use pgflow::prelude::*;`.
+/// The items that a module with a flow, or with its worker or caller, needs: `use
+/// pgflow::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         Client, Flow, FlowWorker, Permanent, Postpone, RetryAfter, RunEnd, RunEvent, RunHandle,

@@ -12,6 +12,7 @@ mod operations;
 mod readme;
 mod roles;
 mod sql;
+mod style;
 mod support;
 mod testing;
 mod upgrade;

@@ -1,12 +1,13 @@
-//! What `README.md` beside this file says is true: each test that its tables name exists, each row names one or says why not, and each
-//! public SQL function has a module of its name.
+//! Checks of `README.md` beside this file: each test in its tables exists, each row names one or
+//! gives a reason, and each public SQL function has a module of its name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use pgflow_migrations::FUNCTIONS;
 
-/// The cells of each table row of the document, with the number of its line; heads and rules are no rows.
+/// The cells of each table row of the document, with the number of its line; heads and rules are no
+/// rows.
 fn rows(document: &str) -> Vec<(usize, Vec<&str>)> {
     let lines: Vec<&str> = document.lines().map(str::trim).collect();
     let is_rule = |line: &str| line.starts_with("|-") || line.starts_with("| -");

@@ -1,5 +1,5 @@
-//! What `#[flow]` costs the compiler: the time of `cargo check` and of a debug build of a flow of fifty steps, against the same
-//! functions without it. See `README.md` beside this folder.
+//! The cost of `#[flow]` for the compiler: the time of `cargo check` and of a debug build of a flow
+//! of fifty steps, against the same functions without it. See `README.md` beside this folder.
 
 mod measure;
 mod source;
@@ -11,7 +11,8 @@ use source::Variant;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What the design allows: `#[flow]` against the functions alone, and in a build against functions that are called, since others are not built.
+/// The budgets of the design: `#[flow]` against the functions alone, and in a build against
+/// functions that are called, since others are not built.
 const BUDGETS: [(&str, f64); 2] = [("check", 1.6), ("build", 2.0)];
 
 fn main() -> Result<()> {

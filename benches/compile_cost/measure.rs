@@ -12,14 +12,16 @@ use crate::{
     source::{Variant, source},
 };
 
-/// Time of processors, which other programs on the machine hardly change; where there is no `/proc`, that of the clock.
+/// Time of processors, which other programs on the machine hardly change; where there is no
+/// `/proc`, that of the clock.
 pub(crate) const UNIT: &str = if cfg!(target_os = "linux") {
     "seconds of processor time"
 } else {
     "seconds by the clock"
 };
 
-/// The crates, beside the build directory of this workspace, so that they find the dependencies built.
+/// The crates, beside the build directory of this workspace, so that they find the dependencies
+/// built.
 pub(crate) struct Workspace {
     directory: PathBuf,
     target: PathBuf,
@@ -48,7 +50,8 @@ impl Workspace {
         Ok(Self { directory, target })
     }
 
-    /// The median for each variant. They take turns, so that a change of the machine's mood hits all.
+    /// The median for each variant. They take turns, so that a change of the machine's mood hits
+    /// all.
     pub(crate) fn medians(&self, command: &str, runs: usize) -> Result<[f64; 4]> {
         // Dependencies first, which are not measured.
         for variant in Variant::ALL {
@@ -132,7 +135,8 @@ fn time_of_children() -> Result<Option<f64>> {
         .rsplit_once(") ")
         .ok_or("/proc/self/stat has another form")?;
     let fields: Vec<&str> = fields.split(' ').collect();
-    // `cutime` and `cstime`, the fields 16 and 17, of which the first two stand before the parenthesis.
+    // `cutime` and `cstime`, the fields 16 and 17, of which the first two stand before the
+    // parenthesis.
     let ticks: f64 = fields[13].parse::<f64>()? + fields[14].parse::<f64>()?;
     Ok(Some(ticks / TICKS))
 }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-/// What stands around the functions.
+/// The code around the functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// Nothing: nobody can call them.
     Plain,
     /// One function that calls them in order, as in a program without a workflow.
     Called,
-    /// What a person would write to call them with stored JSON.
+    /// The calls that a person would write to use them with stored JSON.
     ByHand,
     /// `#[flow]`.
     Flow,

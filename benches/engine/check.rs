@@ -1,10 +1,11 @@
-//! Whether the work that was measured is right: a fast engine that loses tasks is none.
+//! The check that the measured runs are correct: a fast engine must not lose tasks.
 
 use pgflow::sqlx::{self, AssertSqlSafe, PgPool, types::Uuid};
 
 use crate::{Result, flows::Data};
 
-/// Fails unless all of these runs have completed, with so many tasks each that returned `output`, and the flow's queues are empty.
+/// Fails unless all of these runs have completed, with so many tasks each that returned `output`,
+/// and the flow's queues are empty.
 pub(crate) async fn check(
     pool: &PgPool,
     flow_slug: &str,

@@ -1,4 +1,4 @@
-//! What the queue and the disk could do at most: the same messages through PGMQ alone, and bare commits.
+//! The maximum of queue and disk: the same messages through PGMQ alone, and bare commits.
 
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,12 @@ use crate::{
     server::Place,
 };
 
-/// How long commits are counted.
+/// The time for which commits are counted.
 const COMMITS: Duration = Duration::from_secs(1);
-/// What figures of other places were measured with: connections and messages of a batch.
+/// The parameters of figures from other machines: connections and messages of a batch.
 const ELSEWHERE: (u32, usize) = (4, 10);
 
-/// What came out, per second.
+/// The results, per second.
 #[derive(Debug)]
 pub(crate) struct Floor {
     pub(crate) batch: usize,

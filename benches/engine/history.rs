@@ -1,4 +1,4 @@
-//! What years of use leave behind: ended runs with their steps and tasks, and archived messages.
+//! The remains of years of use: ended runs with their steps and tasks, and archived messages.
 
 use pgflow::sqlx::{self, AssertSqlSafe, PgConnection, PgPool};
 
@@ -134,7 +134,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Whether an earlier program wrote this very history into the database.
+    /// Returns whether an earlier program wrote this very history into the database.
     async fn is_there(&self, pool: &PgPool) -> Result<bool> {
         let (first, last, next): (bool, bool, bool) = sqlx::query_as(
             "select exists (select from pgflow.runs where run_id = md5($1 || 1)::uuid),
@@ -164,12 +164,14 @@ impl Source<'_> {
     }
 }
 
-/// Runs in the order of their time; ids have none, so the indexes that hold them grow as they do in use. The last run was started an hour ago.
+/// Runs in the order of their time; ids have none, so the indexes that hold them grow as they do in
+/// use. The last run was started an hour ago.
 const PAST: &str = "
     select n, md5('{slug}' || n)::uuid as run_id, now() - interval '1 hour' - ({runs} - n) * interval '20 seconds' as at
     from generate_series(1, {runs}::bigint) n";
 
-/// The flow's steps, each with its place among those of its queue, and that queue's last id of a message.
+/// The flow's steps, each with its place among those of its queue, and that queue's last id of a
+/// message.
 const STEPS: &str = "
     select s.step_slug, s.step_index, s.step_type, s.queue_name,
         case s.step_type when 'map' then '[\"\"]'::jsonb else '\"\"' end as output,

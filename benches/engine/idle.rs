@@ -1,4 +1,4 @@
-//! What workers cost while there is nothing to do.
+//! The cost of idle workers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     work::Crew,
 };
 
-/// What a start leaves to do is done by then.
+/// The time after which the work of a start is done.
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// Thirty step workers in this process, with a pool that they share, and empty queues.

@@ -1,4 +1,5 @@
-//! What the engine costs: throughput, latency, processor time, statements and WAL, over any Postgres.
+//! The cost of the engine: throughput, latency, processor time, statements and WAL, over any
+//! Postgres.
 //!
 //! `cargo bench --bench engine -- [SCENARIO ..] [options]`, see `benches/README.md`.
 
@@ -76,11 +77,11 @@ async fn run(server: &Server, options: &Options) -> Result<()> {
     if let Some(file) = &options.json {
         report::write(file, &about, options, &notes, &records)?;
     }
-    // What was measured before something went wrong is shown all the same.
+    // What was measured before something went wrong is shown anyway.
     measured
 }
 
-/// What could not be told, and why: a line each.
+/// Returns the unknown figures with the reasons: a line each.
 fn notes(places: &[Place]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for note in places.iter().flat_map(|place| place.meter.notes()) {

@@ -12,10 +12,12 @@ use crate::{
 
 /// Measures what the engine costs: tasks a second, latency, processor time, statements, WAL.
 ///
-/// Without a URL it starts a private Postgres that is as durable as a real one, and removes it afterwards. The database that a URL names
-/// should hold nothing else: the benchmark fills it, and empties the tables of pgflow when all runs in them are its own.
+/// Without a URL it starts a private Postgres that is as durable as a real one, and removes it
+/// afterwards. The database that a URL names should hold nothing else: the benchmark fills it, and
+/// empties the tables of pgflow when all runs in them are its own.
 ///
-/// Machines drift: compare figures of one run with each other, never with those of another day. `benches/README.md` says what each figure means.
+/// Machines drift: compare figures of one run with each other, never with those of another day.
+/// `benches/README.md` says what each figure means.
 #[derive(Debug, Parser)]
 #[command(name = "engine", bin_name = "cargo bench --bench engine --", version = None, args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
@@ -32,7 +34,7 @@ pub(crate) enum Hidden {
     Serve(Serve),
 }
 
-/// What the worker in a process of its own must know. The database is that of `DATABASE_URL`.
+/// The options of the worker in its own process. The database is that of `DATABASE_URL`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Serve {
     #[arg(long, value_enum)]
@@ -48,13 +50,15 @@ pub(crate) struct Serve {
 /// The size of a worker.
 #[derive(Debug, Clone, Copy, Args, Serialize)]
 pub(crate) struct Worker {
-    /// Slots of each worker, and so the size of its batches. In step mode each step's worker has that many
+    /// Slots of each worker, and so the size of its batches. In step mode each step's worker has
+    /// that many
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = one_or_more)]
     pub(crate) concurrency: usize,
     /// Connections of each instance's pool, and of those who start runs
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) connections: u32,
-    /// Bytes of the input of each run (of each element, for maps) and of each step's output; steps return a string of that size
+    /// Bytes of the input of each run (of each element, for maps) and of each step's output; steps
+    /// return a string of that size
     #[arg(long, default_value_t = 0, value_name = "BYTES")]
     pub(crate) payload: usize,
 }
@@ -62,7 +66,8 @@ pub(crate) struct Worker {
 /// Settings of all sessions.
 #[derive(Debug, Clone, Copy, Args, Serialize)]
 pub(crate) struct Session {
-    /// Whether commits wait for the disk; for all sessions of the benchmark [default: as the server has it, `on` for the private one]
+    /// The wait of commits for the disk; for all sessions of the benchmark [default: as the
+    /// server has it, `on` for the private one]
     #[arg(long, value_enum, value_name = "WHETHER")]
     pub(crate) synchronous_commit: Option<Switch>,
 }
@@ -85,7 +90,7 @@ impl Switch {
 
 #[derive(Debug, Clone, Args, Serialize)]
 pub(crate) struct Options {
-    /// What to measure; without any, everything but `map`
+    /// The scenarios to measure; by default everything but `map`
     #[arg(value_enum, value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<Scenario>,
 
@@ -98,11 +103,12 @@ pub(crate) struct Options {
     #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) settings: Vec<(String, String)>,
 
-    /// Whether the private server counts statements, by `pg_stat_statements`
+    /// Counts statements on the private server, by `pg_stat_statements`
     #[arg(long, value_enum, default_value_t = Switch::On, value_name = "WHETHER")]
     pub(crate) statements: Switch,
 
-    /// One queue for a flow and one worker, a queue and a worker for each step, or both, interleaved
+    /// One queue for a flow and one worker, a queue and a worker for each step, or both,
+    /// interleaved
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ModeOption::Flow], value_name = "MODE")]
     mode: Vec<ModeOption>,
 
@@ -110,8 +116,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Events::Runs], value_name = "LEVEL")]
     events: Vec<Events>,
 
-    /// Ended runs that the database holds before; several with commas between are interleaved, each in a database of its own, and a million takes
-    /// one to three minutes
+    /// Ended runs that the database holds before; several with commas between are interleaved, each
+    /// in a database of its own, and a million takes one to three minutes
     #[arg(long, value_delimiter = ',', default_values_t = [0], value_name = "RUNS")]
     history: Vec<u64>,
 
@@ -119,7 +125,8 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
 
-    /// Instances of the worker (in step mode: of all steps' workers), in this process and each with a pool of its own
+    /// Instances of the worker (in step mode: of all steps' workers), in this process and each with
+    /// a pool of its own
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: u32,
 
@@ -129,7 +136,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) session: Session,
 
-    /// Runs in each measurement [default: as many as have 10,000 tasks; 300 for `latency`, 500 for `starvation`, 2,000 for `start`]
+    /// Runs in each measurement [default: as many as have 10,000 tasks; 300 for `latency`, 500 for
+    /// `starvation`, 2,000 for `start`]
     #[arg(long, value_name = "N", value_parser = one_or_more)]
     pub(crate) runs: Option<usize>,
 
@@ -153,7 +161,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 20.0, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) idle_seconds: f64,
 
-    /// How long the slow step of `starvation` sleeps, in milliseconds
+    /// The sleep of the slow step of `starvation`, in milliseconds
     #[arg(long, default_value_t = 50, value_name = "MS")]
     pub(crate) slow_ms: u64,
 

@@ -31,7 +31,8 @@ pub(crate) async fn places(server: &Server, options: &Options) -> Result<Vec<Pla
     Ok(places)
 }
 
-/// Measures everything as often as was asked for; what is compared follows each other, and each second time in the opposite order.
+/// Measures everything as often as was asked for; what is compared follows each other, and each
+/// second time in the opposite order.
 pub(crate) async fn measure(
     places: &mut [Place],
     options: &Options,

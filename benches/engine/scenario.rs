@@ -1,9 +1,9 @@
-//! What can be measured.
+//! The scenarios that can be measured.
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// What can be measured.
+/// The scenarios that can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scenario {
@@ -27,13 +27,14 @@ pub(crate) enum Scenario {
     #[value(name = "layered20x3")]
     #[serde(rename = "layered20x3")]
     Layered,
-    /// How long a chain of three steps takes when nothing else happens, the worker in a process of its own.
+    /// The duration of a chain of three steps on an idle system, with the worker in its own
+    /// process.
     Latency,
-    /// What thirty step workers in one process cost while there is nothing to do.
+    /// The cost of thirty idle step workers in one process.
     Idle,
-    /// What a slow step does to a fast one, with one queue for both and with a queue for each.
+    /// The effect of a slow step on a fast one, with one queue for both and with a queue for each.
     Starvation,
-    /// What starting a run costs, over one connection and over ten.
+    /// The cost of starting a run, over one connection and over ten.
     Start,
 }
 
@@ -50,7 +51,7 @@ pub(crate) enum Shape {
 }
 
 impl Scenario {
-    /// What is measured when nothing was named.
+    /// The scenarios that are measured by default.
     pub(crate) const ALL: &[Self] = &[
         Self::One,
         Self::Chain3,
@@ -66,7 +67,8 @@ impl Scenario {
         Self::Start,
     ];
 
-    /// The flow whose throughput is measured, and how many elements its list has: `elements` when that is to be chosen.
+    /// The flow whose throughput is measured, and how many elements its list has: `elements` when
+    /// that is to be chosen.
     pub(crate) fn throughput(self, elements: usize) -> Option<(Shape, usize)> {
         match self {
             Self::One => Some((Shape::One, 1)),
@@ -82,8 +84,8 @@ impl Scenario {
         }
     }
 
-    /// The flows whose ended runs make a history for this scenario: those that are measured, unless they have so many steps that a history of
-    /// them would be one of few runs.
+    /// The flows whose ended runs make a history for this scenario: those that are measured, unless
+    /// they have so many steps that a history of them would be one of few runs.
     pub(crate) fn history(self) -> &'static [Shape] {
         match self {
             Self::One => &[Shape::One],

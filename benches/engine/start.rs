@@ -1,4 +1,4 @@
-//! What starting a run costs.
+//! The cost of starting a run.
 
 use std::sync::{
     Arc,
@@ -30,10 +30,10 @@ const WARM_UP: usize = 20;
 /// Runs that a batch starts in one call.
 const BATCH: usize = 100;
 
-/// How many connections start runs at a time.
+/// The numbers of connections that start runs concurrently.
 pub(crate) const CONNECTIONS: [u32; 2] = [1, 10];
 
-/// How runs are started. Another way belongs here, and into [`start_all`].
+/// The ways to start runs. Another way belongs here, and into [`start_all`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Way {
@@ -54,7 +54,7 @@ impl Way {
     }
 }
 
-/// What came out of one measurement.
+/// The results of one measurement.
 #[derive(Debug)]
 pub(crate) struct Starts {
     pub(crate) runs: usize,
@@ -103,7 +103,8 @@ async fn start_all<F: Measured>(pool: &PgPool, way: Way, runs: usize, data: &Dat
     Ok(())
 }
 
-/// Starts runs over all connections of the pool, a batch as soon as one before it was started; returns their ids.
+/// Starts runs over all connections of the pool, a batch as soon as one before it was started;
+/// returns their ids.
 async fn start_batches<F: Measured>(pool: &PgPool, runs: usize, data: &Data) -> Result<Vec<Uuid>> {
     let inputs: Vec<F::Input> = (0..BATCH).map(|_| F::Input::make(data, 1)).collect();
     let inputs = Arc::new(inputs);

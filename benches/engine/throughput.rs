@@ -1,4 +1,4 @@
-//! How many tasks and runs a second.
+//! The number of tasks and runs a second.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::{
     work::{Crew, Queues, start_runs},
 };
 
-/// How many tasks a measurement has when no number of runs was asked for.
+/// The number of tasks of a measurement without a given number of runs.
 pub(crate) const TASKS: usize = 10_000;
 
-/// What came out of one measurement.
+/// The results of one measurement.
 #[derive(Debug)]
 pub(crate) struct Throughput {
     pub(crate) runs: usize,
@@ -27,14 +27,15 @@ pub(crate) struct Throughput {
     pub(crate) work: Load,
 }
 
-/// How many runs are measured.
+/// Returns the number of measured runs.
 pub(crate) fn runs<F: Measured>(options: &Options, elements: usize) -> usize {
     options
         .runs
         .unwrap_or_else(|| TASKS.div_ceil(F::tasks(elements)))
 }
 
-/// Queues runs and lets workers do them. The clock of the work runs from the moment when the workers are ready until the last message is archived.
+/// Queues runs and lets workers do them. The clock of the work runs from the moment when the
+/// workers are ready until the last message is archived.
 pub(crate) async fn throughput<F: Measured>(
     place: &mut Place,
     options: &Options,
@@ -76,7 +77,8 @@ impl Bench<'_> {
         self.pools.iter().chain([other]).collect()
     }
 
-    /// Runs the flow until all sessions know what they will be asked, and for as long as `--churn` says.
+    /// Runs the flow until all sessions know what they will be asked, and for as long as `--churn`
+    /// says.
     async fn warm_up<F: Measured>(&self, options: &Options) -> Result<()> {
         let until = Instant::now() + Duration::from_secs_f64(options.churn);
         let elements = self.elements.min(options.warm_up.max(1));

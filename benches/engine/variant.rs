@@ -5,7 +5,7 @@ use std::fmt;
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// How a flow's tasks are queued.
+/// The queue mode of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
@@ -15,7 +15,7 @@ pub(crate) enum Mode {
     Step,
 }
 
-/// Which events the installation emits.
+/// The events that the installation emits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Events {
@@ -72,7 +72,8 @@ impl Variant {
         all
     }
 
-    /// In what this one and `base` differ, if that is one thing, and what they share: `mode step / flow` and `events runs, history 0`.
+    /// In what this one and `base` differ, if that is one thing, and what they share: `mode step /
+    /// flow` and `events runs, history 0`.
     pub(crate) fn against(&self, base: &Self) -> Option<(String, String)> {
         let (mut differ, mut same) = (Vec::new(), Vec::new());
         for (name, value, other) in [

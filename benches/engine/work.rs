@@ -20,12 +20,13 @@ use crate::{
     flows::{Data, Measured, RunInput, Work},
 };
 
-/// How often the queues are looked at when all handlers have run.
+/// The interval at which the queues are checked when all handlers have run.
 const LOOK: Duration = Duration::from_millis(2);
 /// Longer than a lost attempt takes to come back.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Starts runs over all connections of the pool, each as soon as one before it was started; returns their ids.
+/// Starts runs over all connections of the pool, each as soon as one before it was started; returns
+/// their ids.
 pub(crate) async fn start_runs<F: Measured>(
     pool: &PgPool,
     runs: usize,
@@ -81,7 +82,7 @@ impl Crew {
     }
 }
 
-/// Whether the queues of a flow are empty: cheaper to ask than the runs, and as true.
+/// The check that the queues of a flow are empty: cheaper than a query of the runs, and equivalent.
 #[derive(Debug)]
 pub(crate) struct Queues(String);
 
@@ -95,7 +96,8 @@ impl Queues {
         Ok(Self(format!("select not ({})", any.join(" or "))))
     }
 
-    /// Waits until all handlers have run and their results have arrived. Asks nothing of the database before that.
+    /// Waits until all handlers have run and their results have arrived. Asks nothing of the
+    /// database before that.
     pub(crate) async fn drained(&self, pool: &PgPool, work: &Work) -> Result<()> {
         all_done(work).await?;
         let since = Instant::now();

@@ -1,4 +1,5 @@
-//! What a piece of work costs the server and this process: processor time, transactions, statements, WAL, dead tuples.
+//! The cost of a piece of work for the server and this process: processor time, transactions,
+//! statements, WAL, dead tuples.
 //!
 //! ```ignore
 //! let mut meter = Meter::new(&pool).await?;
@@ -10,8 +11,9 @@
 //! let load = meter.load(stopped, &[&pool]).await?;     // what the sessions counted
 //! ```
 //!
-//! Sessions tell the server what they counted once a second, and late when they are idle. Those of the given pools are made to tell at
-//! once; every other session that worked must have ended before [`Meter::load`], which waits for that.
+//! Sessions tell the server what they counted once a second, and late when they are idle. Those of
+//! the given pools are made to tell at once; every other session that worked must have ended before
+//! [`Meter::load`], which waits for that.
 //!
 //! Needs nothing but std, sqlx and serde, so that other programs can include it.
 #![allow(
@@ -61,7 +63,7 @@ pub(crate) struct Stopped {
     load: Load,
 }
 
-/// What the work cost. What can't be told is `None`.
+/// The cost of the work. Unknown figures are `None`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Load {
     /// From the first sample to the second.
@@ -84,7 +86,7 @@ pub(crate) struct Load {
     /// Updates that changed no index.
     pub(crate) hot_updated: i64,
     pub(crate) deleted: i64,
-    /// How many more dead tuples these tables hold now; less than nothing when a vacuum came.
+    /// The increase of dead tuples in these tables; negative after a vacuum.
     pub(crate) dead_tuples: i64,
 }
 
@@ -125,12 +127,13 @@ impl Meter {
         })
     }
 
-    /// What can't be told, and why: a line each.
+    /// Returns the unknown figures with the reasons: a line each.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Writes a checkpoint, so that whole pages in the WAL are comparable; without the right to do so, says so once.
+    /// Writes a checkpoint, so that whole pages in the WAL are comparable; without the right to do
+    /// so, says so once.
     pub(crate) async fn checkpoint(&mut self) -> Result<()> {
         let why = "there was no checkpoint before the work, so WAL figures vary: this role may not write one";
         if !self.reader.checkpoint(&mut self.session).await? && !self.notes.iter().any(|n| n == why)
@@ -171,7 +174,8 @@ impl Meter {
         })
     }
 
-    /// Reads what was counted, once the sessions of `pools` have told it and all others that worked have ended.
+    /// Reads what was counted, once the sessions of `pools` have told it and all others that worked
+    /// have ended.
     pub(crate) async fn load(&mut self, stopped: Stopped, pools: &[&PgPool]) -> Result<Load> {
         let known = self.reader.flush(pools).await?;
         let open = self.reader.settle(&mut self.session, &known).await?;
@@ -186,7 +190,8 @@ impl Meter {
         self.read(stopped).await
     }
 
-    /// The same while sessions go on: what those outside of `pools` counted lately may be missing.
+    /// The same while sessions continue: what those outside of `pools` counted lately may be
+    /// missing.
     pub(crate) async fn load_now(&mut self, stopped: Stopped, pools: &[&PgPool]) -> Result<Load> {
         self.reader.flush(pools).await?;
         self.read(stopped).await

@@ -23,7 +23,7 @@ const QUEUE: &str = "bench_floor";
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What is done with a batch that was read.
+/// The way in which a batch ends after it was read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End {
     Archive,
@@ -43,7 +43,7 @@ impl End {
     }
 }
 
-/// How messages go through a queue: over all sessions that the pool has, in batches.
+/// The path of messages through a queue: over all sessions of the pool, in batches.
 #[derive(Debug)]
 pub(crate) struct Queue<'a> {
     pub(crate) pool: &'a PgPool,

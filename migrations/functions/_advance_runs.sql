@@ -19,11 +19,13 @@ declare
     v_count int;
 begin
     loop
-        -- Each row is looked up by itself; the limits see to that. As plain joins, planned when the tables were small, this reads all runs that
-        -- ever were. Changes look for the row's place (ctid) first, for the same reason: it leaves one way to the row. The place can't change, as
-        -- whoever changes the row holds the run's lock.
+        -- Each row is looked up by itself; the limits see to that. As plain joins, planned when the
+        -- tables were small, this reads all runs that ever were. Changes look for the row's place
+        -- (ctid) first, for the same reason: it leaves one way to the row. The place can't change,
+        -- as whoever changes the row holds the run's lock.
         select
-            -- Never NULL, as bool_or is when no step is ready: `and` would go on to call the function.
+            -- Never NULL, as bool_or is when no step is ready: `and` would continue to call the
+            -- function.
             coalesce(bool_or(d.is_conditional), false),
             coalesce(bool_or(s.initial_tasks = 0), false),
             array_agg(s.run_id order by s.run_id, s.step_slug) filter (where s.initial_tasks > 0),

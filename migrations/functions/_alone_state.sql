@@ -1,8 +1,9 @@
 -- What the note on a worker's row about an attempt that runs alone means to its next claim:
 --   over   the attempt has ended, or is no longer to be made by this process: the note is removed
---   wait   the attempt runs, other tasks of the process still do, or another worker of it reads the queue
+--   wait   the attempt runs, other tasks of the process still do, or another worker of it reads the
+--          queue
 --   ready  this worker is to start the attempt now, and nothing else
--- Locks: the worker's row, skipped when somebody else holds it.
+-- Locks: the worker's row, skipped when another session holds it.
 -- Callers: claim_tasks, start_tasks.
 create or replace function pgflow._alone_state(worker_id uuid) returns text
 language plpgsql
@@ -33,7 +34,8 @@ begin
     then
         return case
             when v_worker.queue_name <> v_worker.alone_queue then 'wait'
-            -- A claim that another worker of the process had begun before the note was made has ended by then.
+            -- A claim that another worker of the process had begun before the note was made has
+            -- ended by then.
             when cardinality(v_peers) > 1 and v_worker.alone_since > clock_timestamp() - interval '1 second' then 'wait'
             when pgflow._has_started_tasks(v_peers) then 'wait'
             else 'ready'

@@ -25,7 +25,8 @@ begin
             select count(*) into v_archived from pgmq.archive(v_group.queue_name, v_group.ids);
         exception
             when unique_violation then
-                -- Copied back out of the archive by hand, which keeps the copy that it has. A look-up for each message, however long the archive.
+                -- Copied back out of the archive manually, which keeps the copy that it has. A
+                -- look-up for each message, however long the archive.
                 execute format(
                     'delete from pgmq.%I q where q.msg_id = any ($1) and q.msg_id = (select a.msg_id from pgmq.%I a where a.msg_id = q.msg_id)',
                     'q_' || v_group.queue_name, 'a_' || v_group.queue_name

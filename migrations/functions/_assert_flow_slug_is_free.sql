@@ -1,4 +1,5 @@
--- Raises PF006 when another flow's slug differs from this one only in case: their queues would be one.
+-- Raises PF006 when another flow's slug differs from this one only in case: their queues would be
+-- one.
 -- Locks: needs the definition lock. Callers: create_flow, _define_flow.
 create or replace function pgflow._assert_flow_slug_is_free(flow_slug text) returns void
 language plpgsql

@@ -1,4 +1,5 @@
--- Raises PF001 when the flow is being deleted, batch by batch (it has a row in flow_deletions): nothing of it starts any more.
+-- Raises PF001 when the flow is being deleted, batch by batch (it has a row in flow_deletions):
+-- nothing of it starts any more.
 -- Locks: none. Callers: start_flows, register_worker, ensure_flow_compiled.
 create or replace function pgflow._assert_flow_stays(flow_slug text, deletion_started_at timestamptz) returns void
 language plpgsql immutable

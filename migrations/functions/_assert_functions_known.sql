@@ -1,6 +1,8 @@
--- Locks worker functions for a change, in the order of their names, and refuses when one is not known: then nothing happens to any of them.
--- Raises PF001 (unknown functions, all named), PF009 (no function).
--- Locks: the functions' rows. Callers: fence_worker_functions, unfence_worker_functions, deprecate_workers.
+-- Locks worker functions for a change, in the order of their names, and refuses when one is not
+-- known: then nothing happens to any of them. Raises PF001 (unknown functions, all named), PF009
+-- (no function).
+-- Locks: the functions' rows. Callers: fence_worker_functions, unfence_worker_functions,
+-- deprecate_workers.
 create or replace function pgflow._assert_functions_known(function_names text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
--- Raises PF004 for an option out of its bounds; NULL inherits and is always fine. `what` names the flow or step.
+-- Raises PF004 for an option out of its bounds; NULL inherits and is always fine. `what` names the
+-- flow or step.
 -- Locks: none. Callers: create_flow, _define_flow, _define_step, _follow_options, tune_flow.
 create or replace function pgflow._assert_options(
     what text, max_attempts int, base_delay int, timeout int, start_delay int, max_delay int default null, give_up_after int default null

@@ -1,6 +1,6 @@
--- Refuses JSON that is short where it is stored and too long where it is printed: `1e131071` takes 16 bytes in a `jsonb` and 131,072 as text. No claim
--- could hand it to a worker. What takes no more than 1 KB is not looked at: it prints in 10 MB at most.
--- Raises PF009. `what` begins the sentence.
+-- Refuses JSON that is short where it is stored and too long where it is printed: `1e131071` takes
+-- 16 bytes in a `jsonb` and 131,072 as text. No claim could hand it to a worker. What takes no more
+-- than 1 KB is not looked at: it prints in 10 MB at most. Raises PF009. `what` begins the sentence.
 -- Locks: none. Callers: complete_task, start_flows.
 create or replace function pgflow._assert_printable(value jsonb, what text) returns void
 language plpgsql immutable

@@ -1,8 +1,9 @@
--- Raises unless a flow may use these queues, all checked before any is created: PF006 when one belongs to somebody else or is not what it
--- should be. A name that is taken is never adopted: its messages would be read by the wrong worker.
--- `owned`: whether this flow's stored definition names them; then they must be there, else they must not.
--- Locks: needs the definition lock; takes PGMQ's lock of each name, so that nobody creates one meanwhile. Callers: create_flow, _define_flow,
--- ensure_flow_compiled.
+-- Raises unless a flow may use these queues, all checked before any is created: PF006 when one
+-- belongs to another owner or is not what it should be. A name that is taken is never adopted: its
+-- messages would be read by the wrong worker. `owned`: whether this flow's stored definition names
+-- them; then they must be there, else they must not.
+-- Locks: needs the definition lock; takes PGMQ's lock of each name, so that nobody creates one
+-- meanwhile. Callers: create_flow, _define_flow, ensure_flow_compiled.
 create or replace function pgflow._assert_queues(flow_slug text, queue_names text[], owned boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -36,7 +37,8 @@ begin
         select array_agg(m.queue_name::text order by m.queue_name::text collate "C") into v_listed
         from pgmq.meta m
         where lower(m.queue_name::text collate "C") = v_queue;
-        -- The archive counts, too: pgmq.create would take over one that is left, and its old messages stand in the way of new ones.
+        -- The archive counts, too: pgmq.create would take over one that is left, and its old
+        -- messages stand in the way of new ones.
         v_tables := array(
             select t.name
             from (values (1, 'q_' || v_queue), (2, 'a_' || v_queue)) t (n, name)

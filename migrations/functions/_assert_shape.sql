@@ -1,4 +1,5 @@
--- Raises PF004 unless the JSON is laid out as a shape; what it says is checked by _assert_step_slugs, _define_flow and _define_step.
+-- Raises PF004 unless the JSON is laid out as a shape; what it says is checked by
+-- _assert_step_slugs, _define_flow and _define_step.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._assert_shape(flow_slug text, shape jsonb) returns void
 language plpgsql immutable

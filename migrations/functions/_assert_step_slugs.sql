@@ -1,5 +1,5 @@
--- Raises PF004 unless every step of the shape has a valid slug, and one of its own, whatever the case.
--- Before any queue name is derived from them: a wrong slug would show as a wrong name.
+-- Raises PF004 unless every step of the shape has a valid slug, and one of its own, whatever the
+-- case. Before any queue name is derived from them: a wrong slug would show as a wrong name.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._assert_step_slugs(flow_slug text, shape jsonb) returns void
 language plpgsql immutable

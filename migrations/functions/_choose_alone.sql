@@ -1,11 +1,11 @@
--- Decides for a worker that has read messages of tasks that run alone, and whose process makes no room for any
--- yet: the first of them that no other process makes room for becomes its own, which each worker of the process
--- is noted to do. A process that runs nothing takes the first of all. Returns the message, or NULL when it takes
--- none, and whether the worker may start its attempt at once.
--- A note of another process counts for 5 minutes only: a worker that lives without claiming would keep the task
--- from running for ever.
--- Locks: the rows of the process's workers. It takes none when somebody else holds one. The caller holds the
--- tasks. Callers: claim_tasks, start_tasks.
+-- Decides for a worker that has read messages of tasks that run alone, and whose process makes no
+-- room for any yet: the first of them that no other process makes room for becomes its own, which
+-- each worker of the process is noted to do. A process that runs nothing takes the first of all.
+-- Returns the message, or NULL when it takes none, and whether the worker may start its attempt at
+-- once. A note of another process counts for 5 minutes only: a worker that lives without claiming
+-- would keep the task from running forever.
+-- Locks: the rows of the process's workers. It takes none when another session holds one. The
+-- caller holds the tasks. Callers: claim_tasks, start_tasks.
 create or replace function pgflow._choose_alone(worker_id uuid, queue_name text, message_ids bigint[], out message_id bigint, out is_free boolean)
 language plpgsql
 set search_path = pg_catalog, pg_temp

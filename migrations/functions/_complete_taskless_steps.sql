@@ -1,4 +1,5 @@
--- Completes, with `[]`, the map steps that are ready and have nothing to run over: one wave. Returns how many.
+-- Completes, with `[]`, the map steps that are ready and have nothing to run over: one wave.
+-- Returns how many.
 -- Locks: needs the runs' rows; takes step states. Callers: _advance_runs.
 create or replace function pgflow._complete_taskless_steps(run_ids uuid[]) returns int
 language plpgsql

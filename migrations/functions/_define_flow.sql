@@ -1,6 +1,6 @@
--- Stores the flow that a shape describes and creates its queues, all names checked before. The shape's layout, its slugs and its routes
--- have been checked.
--- Raises PF004 (graph, option, pattern, mode), PF006 (queue collision).
+-- Stores the flow that a shape describes and creates its queues, all names checked before. The
+-- shape's layout, its slugs and its routes have been checked. Raises PF004 (graph, option, pattern,
+-- mode), PF006 (queue collision).
 -- Locks: needs the definition lock. Callers: ensure_flow_compiled.
 create or replace function pgflow._define_flow(flow_slug text, shape jsonb, queue_mode text, routes jsonb) returns void
 language plpgsql

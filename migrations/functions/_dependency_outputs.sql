@@ -1,5 +1,6 @@
--- The object of a step's completed dependencies: slug -> output. A skipped dependency is absent. NULL when they are together larger than JSON
--- can be (256 MB): raising would block the queue, since each claim would meet that task again.
+-- The object of a step's completed dependencies: slug -> output. A skipped dependency is absent.
+-- NULL when they are together larger than JSON can be (256 MB): raising would block the queue,
+-- since each claim would meet that task again.
 -- Locks: none. Callers: _resolve_conditions, _readable_input.
 create or replace function pgflow._dependency_outputs(flow_slug text, run_id uuid, step_slug text) returns jsonb
 language plpgsql stable

@@ -1,7 +1,9 @@
--- Tells workers to stop, those of these functions or of this flow, but for those that were told before. They hear of it with their next heartbeat, within
--- 5 seconds, finish what they run, and get nothing from now on. Returns their ids.
--- Raises PF011 unless each statement sees what was committed before it: else a worker that registered while this waited would go on.
--- Locks: the workers' rows, in the order of their ids. Callers: fence_worker_functions, deprecate_workers, _drain_flow, delete_flow_and_data.
+-- Tells workers to stop, those of these functions or of this flow, except those that were told
+-- before. They hear of it with their next heartbeat, within 5 seconds, finish what they run, and
+-- get nothing from now on. Returns their ids. Raises PF011 unless each statement sees what was
+-- committed before it: else a worker that registered while this waited would continue.
+-- Locks: the workers' rows, in the order of their ids. Callers: fence_worker_functions,
+-- deprecate_workers, _drain_flow, delete_flow_and_data.
 create or replace function pgflow._deprecate_workers(function_names text[], flow_slug text, reason text) returns setof uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
--- Takes a worker function out of service. What is disabled already keeps its time and reason; of a fenced one, what the fence will restore
--- becomes disabled.
+-- Takes a worker function out of service. What is disabled already keeps its time and reason; of a
+-- fenced one, what the fence will restore becomes disabled.
 -- Locks: the function's row. Callers: claim_tasks, disable_worker_function.
 create or replace function pgflow._disable_function(function_name text, reason text) returns void
 language plpgsql

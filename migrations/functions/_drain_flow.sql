@@ -1,6 +1,7 @@
 -- Tells a flow's workers to stop, and returns those that still live with the number of tasks that
 -- each has started: `[]` once nobody is left. Tasks of dead workers don't count.
--- Locks: needs the definition lock; takes the flow, so that no worker registers meanwhile, and the workers' rows.
+-- Locks: needs the definition lock; takes the flow, so that no worker registers meanwhile, and the
+-- workers' rows.
 -- Callers: ensure_flow_compiled.
 create or replace function pgflow._drain_flow(flow_slug text) returns jsonb
 language plpgsql

@@ -1,8 +1,10 @@
--- Tells listeners about transitions, after the rows have changed; one payload layout for each event type, read from the rows.
+-- Tells listeners about transitions, after the rows have changed; one payload layout for each event
+-- type, read from the rows.
 -- Level off: nothing. runs: run:completed and run:failed. all: the other run and step events too.
 -- Sink: realtime.send where that function exists; else pg_notify on channel pgflow with ids only.
--- Events are hints: one that can't be sent is left out, with a warning where the sink failed, and never fails the transaction that does the work.
--- `event_types`, `run_ids` and `step_slugs` run in parallel; a run event has no step slug.
+-- Events are hints: one that can't be sent is left out, with a warning where the sink failed, and
+-- never fails the transaction that does the work. `event_types`, `run_ids` and `step_slugs` run in
+-- parallel; a run event has no step slug.
 -- Locks: none (a notification takes a database-wide lock when the transaction commits).
 -- Callers: start_flows, complete_tasks, _queue_tasks, _settle_steps, _fail_run, _fail_end_step.
 create or replace function pgflow._emit_events(event_types text[], run_ids uuid[], step_slugs text[]) returns void
@@ -14,14 +16,16 @@ declare
     v_level text;
     v_event record;
 begin
-    -- `where`: callers forbid sequential scans, and a plan that can do no other is dear enough to be compiled (JIT).
+    -- `where`: callers forbid sequential scans, and a plan that can do no other is dear enough to
+    -- be compiled (JIT).
     select i.event_level into v_level from pgflow.installation i where i.singleton;
     if v_level = 'off' or (v_level = 'runs' and not event_types && array['run:completed', 'run:failed']) then
         return;
     end if;
 
     if to_regprocedure('realtime.send(jsonb,text,text,boolean)') is null then
-        -- A queue that some session does not read would make the commit fail once it is full: see _wake_workers.
+        -- A queue that some session does not read would make the commit fail once it is full: see
+        -- _wake_workers.
         if pg_notification_queue_usage() >= 0.5 then
             return;
         end if;

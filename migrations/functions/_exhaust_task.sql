@@ -47,7 +47,8 @@ begin
         perform pgflow._skip_steps(v_run_id, v_slug, 'handler_failed', error_message, cascade => v_mode = 'skip-cascade');
         return pgflow._advance_runs(array[v_run_id]);
     exception when sqlstate 'PF009' then
-        -- The run would end, with an output that can't be stored: see _settle_steps. All that this did is undone.
+        -- The run would end, with an output that can't be stored: see _settle_steps. All that this
+        -- did is undone.
         perform pgflow._fail_run(v_run_id, v_slug, task_index, sqlerrm);
         return false;
     end;

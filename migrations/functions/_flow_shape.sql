@@ -1,4 +1,5 @@
--- The stored shape of a flow, as startup sends it but without options; an unknown flow has no steps.
+-- The stored shape of a flow, as startup sends it but without options; an unknown flow has no
+-- steps.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._flow_shape(flow_slug text) returns jsonb
 language plpgsql stable

@@ -1,6 +1,7 @@
--- Gives a flow and its steps the options of its code, as if they were defined anew. Returns how many rows that changed.
--- Raises PF004 (an option out of its bounds).
--- Locks: needs the definition lock; the flow's and the steps' rows. Callers: ensure_flow_compiled, in a local database.
+-- Gives a flow and its steps the options of its code, as if they were defined anew. Returns how
+-- many rows that changed. Raises PF004 (an option out of its bounds).
+-- Locks: needs the definition lock; the flow's and the steps' rows. Callers: ensure_flow_compiled,
+-- in a local database.
 create or replace function pgflow._follow_options(flow_slug text, shape jsonb) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
--- Removes the note about an attempt that runs alone from a worker's row. When somebody else holds the row the
--- note stays, and the next claim removes it.
+-- Removes the note about an attempt that runs alone from a worker's row. When another session holds
+-- the row the note stays, and the next claim removes it.
 -- Locks: the worker's row, skipped when held. Callers: _alone_state, claim_tasks.
 create or replace function pgflow._forget_alone(worker_id uuid) returns void
 language plpgsql

@@ -1,6 +1,8 @@
--- Removes the worker functions that go with a deleted flow: nothing starts them any more, and one that was disabled would be reported for ever. A worker
--- that is started again makes its function known again. Returns how many.
--- Locks: the functions' rows, skipping what somebody else holds: the deletion holds workers, and a fence holds functions and waits for workers.
+-- Removes the worker functions that go with a deleted flow: nothing starts them any more, and one
+-- that was disabled would be reported forever. A worker that is started again makes its function
+-- known again. Returns how many.
+-- Locks: the functions' rows, skipping what another session holds: the deletion holds workers, and
+-- a fence holds functions and waits for workers.
 -- Callers: delete_flow_and_data.
 create or replace function pgflow._forget_worker_functions(flow_slug text, queue_names text[]) returns bigint
 language plpgsql

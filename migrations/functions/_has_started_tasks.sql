@@ -1,4 +1,4 @@
--- Whether any of these workers has a task that is started.
+-- Returns whether any of these workers has a task that is started.
 -- Locks: none. Callers: _alone_state, _choose_alone.
 create or replace function pgflow._has_started_tasks(worker_ids uuid[]) returns boolean
 language plpgsql

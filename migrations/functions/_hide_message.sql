@@ -1,5 +1,5 @@
--- Hides a message for a delay from now on, to the fraction of a second. Returns whether it is in the queue;
--- it is not when somebody removed it, or dropped the queue.
+-- Hides a message for a delay from now on, to the fraction of a second. Returns whether it is in
+-- the queue; it is not when somebody removed it, or dropped the queue.
 -- Locks: the queue row, blocking. Task rows come first. Callers: fail_task, postpone_task.
 create or replace function pgflow._hide_message(queue_name text, message_id bigint, delay interval) returns boolean
 language plpgsql

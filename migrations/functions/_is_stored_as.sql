@@ -1,8 +1,9 @@
--- Whether the flow is stored with this shape, queue mode and routes, and nobody is changing or deleting it at this moment. False also when that is
--- not known: then the definition lock is needed to find out.
--- Raises PF006 (a queue of the flow is not its own).
--- Locks: the flow (shared), without waiting, and not to the end of the transaction: who goes on to define another flow takes the definition lock,
--- which comes before. Callers: ensure_flow_compiled.
+-- Returns whether the flow is stored with this shape, queue mode and routes, and nobody is changing
+-- or deleting it at this moment. False also when that is not known: then the definition lock is
+-- needed to find out. Raises PF006 (a queue of the flow is not its own).
+-- Locks: the flow (shared), without waiting, and not to the end of the transaction: who continues
+-- to define another flow takes the definition lock, which comes before. Callers:
+-- ensure_flow_compiled.
 create or replace function pgflow._is_stored_as(flow_slug text, shape jsonb, queue_mode text, routes jsonb) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -12,7 +13,8 @@ declare
     v_flow text := _is_stored_as.flow_slug;
     v_is_stored boolean := false;
 begin
-    -- Anywhere else this would not see what was committed since the transaction began; _lock_definitions refuses it.
+    -- Anywhere else this would not see what was committed since the transaction began;
+    -- _lock_definitions refuses it.
     if current_setting('transaction_isolation') <> 'read committed' then
         return false;
     end if;

@@ -1,6 +1,6 @@
--- Makes the claims of workers due for recovery now. A claim that somebody else holds keeps its time, which
--- is 15 seconds away at most.
--- Locks: the workers' claims, skipping what somebody else holds. Callers: recover_tasks,
+-- Makes the claims of workers due for recovery now. A claim that another session holds keeps its
+-- time, which is 15 seconds away at most.
+-- Locks: the workers' claims, skipping what another session holds. Callers: recover_tasks,
 -- mark_worker_stopped.
 create or replace function pgflow._look_at_claims(worker_ids uuid[]) returns void
 language sql

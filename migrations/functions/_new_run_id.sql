@@ -1,5 +1,5 @@
--- A new UUID of version 7 (RFC 9562): the milliseconds since 1970, then random bits. Runs that are started together stand together in every index,
--- which keeps the pages that are written few.
+-- A new UUID of version 7 (RFC 9562): the milliseconds since 1970, then random bits. Runs that are
+-- started together stand together in every index, which keeps the pages that are written few.
 -- Locks: none. Callers: start_flows.
 create or replace function pgflow._new_run_id() returns uuid
 language plpgsql

@@ -1,4 +1,5 @@
--- One line per option that the worker's code sets to another value than the stored one, in the words of the attributes `#[flow]` and `#[step]`, in seconds.
+-- One line per option that the worker's code sets to another value than the stored one, in the
+-- words of the attributes `#[flow]` and `#[step]`, in seconds.
 -- Stored values win: operators tune them.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._option_differences(flow_slug text, shape jsonb) returns text[]

@@ -1,5 +1,5 @@
--- The statements that give a flow the options that its code sets, one for the flow and for each step that differs: what _option_differences lists, as
--- an operator runs it.
+-- The statements that give a flow the options that its code sets, one for the flow and for each
+-- step that differs: what _option_differences lists, as an operator runs it.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._option_updates(flow_slug text, shape jsonb) returns text[]
 language plpgsql stable

@@ -1,5 +1,5 @@
--- The live workers of a worker's process, itself among them: what ends with the process. A worker that has not
--- said which its process is stands for itself.
+-- The live workers of a worker's process, itself among them: what ends with the process. A worker
+-- that has not said which its process is stands for itself.
 -- Locks: none. Callers: _alone_state, _choose_alone.
 create or replace function pgflow._peers_of_worker(worker_id uuid) returns uuid[]
 language plpgsql stable

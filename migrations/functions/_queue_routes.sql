@@ -1,5 +1,6 @@
--- Which queue each step of a shape gets, as [{step, queue}, ..] in the order of its steps: the one of the flow, or in mode `step` one of its own.
--- Raises PF004 (a flow with step queues and no step), PF010 (a name that is too long).
+-- Returns the queue of each step of a shape, as [{step, queue}, ..] in the order of its steps: the
+-- one of the flow, or in mode `step` one of its own. Raises PF004 (a flow with step queues and no
+-- step), PF010 (a name that is too long).
 -- Locks: none. Callers: create_flow, ensure_flow_compiled.
 create or replace function pgflow._queue_routes(flow_slug text, shape jsonb, queue_mode text) returns jsonb
 language plpgsql immutable

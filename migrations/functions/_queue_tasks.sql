@@ -58,8 +58,8 @@ begin
         group by d.queue_name, coalesce(d.opt_start_delay, 0)
         order by d.queue_name
     loop
-        -- What pgmq.send_batch does, whose three layers and whose results, joined to the tasks, would cost as much as all the rest. Ids are given
-        -- in the order of the array.
+        -- What pgmq.send_batch does, whose three layers and whose results, joined to the tasks,
+        -- would cost as much as all the rest. Ids are given in the order of the array.
         execute format(
             'with sent as (insert into pgmq.%I (vt, message) select $1, u from unnest($2) u returning msg_id)
              select array_agg(s.msg_id order by s.msg_id) from sent s',

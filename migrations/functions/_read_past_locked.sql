@@ -1,6 +1,8 @@
--- What a claim reads instead of messages whose tasks somebody else holds, as one that ends a large run does, or many that each end a task: locks
--- as many further tasks and their messages as are missing from `max_tasks`, and returns these messages. `message_ids` and `classes`: what the claim
--- has read. Looks at the next 1,000 messages; when the claim still has nothing, at 100,000 more, but for those of the runs that it met.
+-- Reads further messages for a claim, instead of those whose tasks another session holds, as one
+-- that ends a large run does, or many that each end a task: locks as many further tasks and their
+-- messages as are missing from `max_tasks`, and returns these messages. `message_ids` and
+-- `classes`: what the claim has read. Looks at the next 1,000 messages; when the claim still has
+-- nothing, at 100,000 more, except those of the runs that it met.
 -- Locks: tasks, then queue rows, waiting for neither. Callers: claim_tasks.
 create or replace function pgflow._read_past_locked(
     queue_name text, visible_at timestamptz, message_ids bigint[], classes text[], max_tasks int
@@ -22,7 +24,8 @@ begin
         -- There are no others.
         return;
     end if;
-    -- The order is that of the index, so what was looked at comes first again. A message without a task is the claim's to judge.
+    -- The order is that of the index, so what was looked at comes first again. A message without a
+    -- task is the claim's to judge.
     v_sql := format(
         'select q.msg_id, q.read_ct, q.enqueued_at, q.message
          from (

@@ -1,7 +1,9 @@
--- Puts started tasks back into their queues, visible at once, and wakes the workers there: `stalled` ones count a
--- requeue, and their attempt; that of the others does not count. Those whose message is gone stay as they are.
--- Returns how many were put back. The arrays run in parallel; each task is there once.
--- Locks: queue rows that the caller's task locks stand for, wakeups. Callers: release_tasks, recover_tasks.
+-- Puts started tasks back into their queues, visible at once, and wakes the workers there:
+-- `stalled` ones count a requeue, and their attempt; that of the others does not count. Those whose
+-- message is gone stay as they are. Returns how many were put back. The arrays run in parallel;
+-- each task is there once.
+-- Locks: queue rows that the caller's task locks stand for, wakeups. Callers: release_tasks,
+-- recover_tasks.
 create or replace function pgflow._requeue_tasks(
     run_ids uuid[], step_slugs text[], task_indexes int[], queue_names text[], message_ids bigint[], stalled boolean
 ) returns int

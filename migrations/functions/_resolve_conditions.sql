@@ -1,8 +1,8 @@
--- Decides the conditions of steps whose dependencies are settled. An unmet condition fails the run (before anything is skipped,
--- the lowest step first), skips the step, or skips it and all that depend on it; a met one changes nothing.
--- The subject is the run's input for roots, else the object of completed dependency outputs; with none (see _dependency_outputs) a condition
--- counts as met, and the step's attempts fail.
--- Returns how many steps left `created`.
+-- Decides the conditions of steps whose dependencies are settled. An unmet condition fails the run
+-- (before anything is skipped, the lowest step first), skips the step, or skips it and all that
+-- depend on it; a met one changes nothing. The subject is the run's input for roots, else the
+-- object of completed dependency outputs; with none (see _dependency_outputs) a condition counts as
+-- met, and the step's attempts fail. Returns how many steps left `created`.
 -- Locks: needs the runs' rows; takes step states. Callers: _advance_runs.
 create or replace function pgflow._resolve_conditions(run_ids uuid[]) returns int
 language plpgsql

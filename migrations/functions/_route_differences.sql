@@ -1,4 +1,5 @@
--- One line per difference between the queues that a worker's code expects and the stored ones; the shapes are equal.
+-- One line per difference between the queues that a worker's code expects and the stored ones; the
+-- shapes are equal.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._route_differences(flow_slug text, queue_mode text, routes jsonb) returns text[]
 language plpgsql stable

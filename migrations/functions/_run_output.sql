@@ -1,5 +1,6 @@
--- The output of a run whose steps have all ended, where it is not certain to be small: the object of its completed leaf steps' outputs, null when
--- there are none. A text says why there can't be one: the outputs are together larger than JSON can be (256 MB), or than can be read back.
+-- The output of a run whose steps have all ended, where it is not certain to be small: the object
+-- of its completed leaf steps' outputs, null when there are none. A text says why there can't be
+-- one: the outputs are together larger than JSON can be (256 MB), or than can be read back.
 -- Locks: none. Callers: _settle_steps.
 create or replace function pgflow._run_output(flow_slug text, run_id uuid) returns jsonb
 language plpgsql stable

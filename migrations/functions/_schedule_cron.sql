@@ -1,5 +1,6 @@
--- Schedules a call of a function with pg_cron, under the name of a job that it changes when it is there. Returns what it did.
--- Raises PF009 (a schedule that pg_cron can't read), PF011 (the database has no pg_cron, with a hint of what to do without), and pg_cron's own errors.
+-- Schedules a call of a function with pg_cron, under the name of a job that it changes when it is
+-- there. Returns what it did. Raises PF009 (a schedule that pg_cron can't read), PF011 (the
+-- database has no pg_cron, with a hint of what to do without), and pg_cron's own errors.
 -- Locks: pg_cron's own. Callers: setup_requeue_stalled_tasks_cron, setup_ensure_workers_cron.
 create or replace function pgflow._schedule_cron(job_name text, cron_interval text, call text, without_cron text) returns text
 language plpgsql

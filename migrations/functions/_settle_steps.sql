@@ -72,7 +72,8 @@ begin
             select
                 k.place, x.settled, k.remaining_steps = x.settled as is_last,
                 case when k.remaining_steps = x.settled then coalesce(
-                    -- Stored in less than 1 MB, they are less than JSON can be, however they are compressed.
+                    -- Stored in less than 1 MB, they are less than JSON can be, however they are
+                    -- compressed.
                     (
                         select jsonb_object_agg(o.step_slug, o.output)
                         from (

@@ -1,5 +1,7 @@
--- Skips a step that has not ended, and with `cascade` everything that depends on it, each step visited once. The step gets `reason`
--- and `error_message`, the others the reason dependency_skipped. Active tasks of what is skipped become `skipped`, their messages are archived.
+-- Skips a step that has not ended, and with `cascade` everything that depends on it, each step
+-- visited once. The step gets `reason` and `error_message`, the others the reason
+-- dependency_skipped. Active tasks of what is skipped become `skipped`, their messages are
+-- archived.
 -- Returns how many steps were skipped: 0 when the step had ended already.
 -- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: _resolve_conditions, _exhaust_task, _fail_element.
 create or replace function pgflow._skip_steps(run_id uuid, step_slug text, reason text, error_message text, cascade boolean) returns int

@@ -1,6 +1,7 @@
--- The names of a flow's step queues, in the order of its steps: flow__step, or flow__index when that is over 47 characters. Names are lower case,
--- never cut and never hashed. The slugs have been checked.
--- Raises PF010 when a step has no name that fits; for a flow slug over 44 characters there is none for any step.
+-- The names of a flow's step queues, in the order of its steps: flow__step, or flow__index when
+-- that is over 47 characters. Names are lower case, never cut and never hashed. The slugs have been
+-- checked. Raises PF010 when a step has no name that fits; for a flow slug over 44 characters there
+-- is none for any step.
 -- Locks: none. Callers: _queue_routes.
 create or replace function pgflow._step_queue_names(flow_slug text, step_slugs text[]) returns text[]
 language plpgsql immutable

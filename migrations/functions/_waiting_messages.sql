@@ -1,5 +1,6 @@
--- How many messages of a queue can be read now, and since when the oldest of them could be. Both NULL when no flow has such a queue, so that
--- whoever may read the view learns nothing of other queues.
+-- How many messages of a queue can be read now, and since when the oldest of them could be. Both
+-- NULL when no flow has such a queue, so that whoever may read the view learns nothing of other
+-- queues.
 -- Locks: none; waits for whoever drops the queue. Callers: view pgflow.coverage.
 create or replace function pgflow._waiting_messages(queue_name text, out messages bigint, out oldest_at timestamptz)
 language plpgsql stable

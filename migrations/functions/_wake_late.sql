@@ -1,6 +1,7 @@
--- Trigger of late_wakeups, at the end of the transaction: notifies the workers of a queue that had been notified just before, if that is long ago by
--- now. With the owner's rights: at the end of a transaction they are the caller's.
--- Locks: wakeups, skipping what somebody else holds. Callers: trigger late_wakeups_at_commit.
+-- Trigger of late_wakeups, at the end of the transaction: notifies the workers of a queue that had
+-- been notified just before, if that is long ago by now. With the owner's rights: at the end of a
+-- transaction they are the caller's.
+-- Locks: wakeups, skipping what another session holds. Callers: trigger late_wakeups_at_commit.
 create or replace function pgflow._wake_late() returns trigger
 language plpgsql
 security definer

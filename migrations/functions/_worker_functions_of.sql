@@ -1,5 +1,6 @@
--- The worker functions that go with a flow when it is deleted, by name: those whose newest worker served it, and those without a worker that are named
--- like one of its queues. Not one with a worker that lives: it may serve another flow, and its row shows that it still has to stop.
+-- The worker functions that go with a flow when it is deleted, by name: those whose newest worker
+-- served it, and those without a worker that are named like one of its queues. Not one with a
+-- worker that lives: it may serve another flow, and its row shows that it still has to stop.
 -- Locks: none. Callers: _forget_worker_functions; operators' tools, before a deletion.
 create or replace function pgflow._worker_functions_of(flow_slug text, queue_names text[]) returns setof text
 language plpgsql stable

@@ -41,8 +41,8 @@ begin
             errcode = 'PF011',
             hint = 'Its definition comes from its workers.';
     end if;
-    -- Here, and not for each step of a flow that is just being compiled, which can have no run: no index leads from a flow to its runs, so
-    -- this may read a long history.
+    -- Here, and not for each step of a flow that is just being compiled, which can have no run: no
+    -- index leads from a flow to its runs, so this may read a long history.
     if not exists (
         select from pgflow.steps s where s.flow_slug = v_flow.flow_slug and lower(s.step_slug collate "C") = lower(add_step.step_slug collate "C")
     ) then
@@ -53,8 +53,9 @@ begin
                 errcode = 'PF004',
                 hint = 'A shape is immutable. Define the new one under a new flow slug.';
         end if;
-        -- Whoever started a transaction of REPEATABLE READ before this, and starts a run in it after, would not see the step: a row that was
-        -- locked like this and then changed is refused there (40001).
+        -- Whoever started a transaction of REPEATABLE READ before this, and starts a run in it
+        -- after, would not see the step: a row that was locked like this and then changed is
+        -- refused there (40001).
         perform from pgflow.flows f where f.flow_slug = v_flow.flow_slug for update;
         update pgflow.flows f set flow_slug = f.flow_slug where f.flow_slug = v_flow.flow_slug;
     end if;

@@ -1,8 +1,10 @@
--- Archives the messages that no task has from the queues that a worker function serves: what somebody sent there by hand. Nothing is lost: the
--- archive has them. A message that a task has stays, with its reason: without it that task would never run. Returns all of them. The function stays
--- as it is, see enable_worker_function.
--- Raises PF001 (unknown function), PF012 (a message that was locked is gone).
--- Locks: the function's row, then queue rows, which no task stands for. A claim that holds such a row never waits for the function.
+-- Archives the messages that no task has from the queues that a worker function serves: what
+-- somebody sent there manually. Nothing is lost: the archive has them. A message that a task has
+-- stays, with its reason: without it that task would never run. Returns all of them. The function
+-- stays as it is, see enable_worker_function. Raises PF001 (unknown function), PF012 (a message
+-- that was locked is gone).
+-- Locks: the function's row, then queue rows, which no task stands for. A claim that holds such a
+-- row never waits for the function.
 -- Callers: operators.
 create or replace function pgflow.archive_unsupported_messages(function_name text)
 returns table (queue_name text, message_id bigint, reason text, archived boolean)

@@ -1,5 +1,5 @@
--- What a worker calls: takes up to `max_tasks` visible messages off its queue and starts their tasks. Every message is classified before
--- anything changes:
+-- Takes up to `max_tasks` visible messages off its queue and starts their
+-- tasks. Every message is classified before anything changes:
 --   queued       its task is waiting: claimed
 --   started      its task is running elsewhere, and the message came into sight again: hidden until the task's recovery deadline, which
 --                repeated reads never push out; no attempt is counted
@@ -72,7 +72,8 @@ begin
         end case;
     end if;
 
-    -- The time is a parameter, so that the index on vt ends the scan at what is hidden. No second key: it would sort all that is visible.
+    -- The time is a parameter, so that the index on vt ends the scan at what is hidden. No second
+    -- key: it would sort all that is visible.
     v_now := clock_timestamp();
     execute format(
         'select array_agg(m.msg_id), array_agg(m.read_ct), array_agg(m.enqueued_at), array_agg(m.message)
@@ -92,8 +93,9 @@ begin
         end if;
         return;
     end if;
-    -- Reading may have waited for the end of a transaction that replaced the flow, and told its workers to stop: these are its new messages. Or
-    -- another worker of the process has begun to make room.
+    -- Reading may have waited for the end of a transaction that replaced the flow, and told its
+    -- workers to stop: these are its new messages. Or another worker of the process has begun to
+    -- make room.
     if exists (
         select
         from pgflow.workers w
@@ -104,11 +106,13 @@ begin
     end if;
 
     for v_pass in 1..2 loop
-        -- Each task is locked, and each row looked up, by itself; the limits see to that. As plain joins, planned when the tables were small or with
-        -- statistics from when the queue was short, this reads the whole backlog, or all that ever was.
+        -- Each task is locked, and each row looked up, by itself; the limits see to that. As plain
+        -- joins, planned when the tables were small or with statistics from when the queue was
+        -- short, this reads the whole backlog, or all that ever was.
         select
             array_agg(m.class),
-            -- Past its deadline, a second, so that the task is not read in a tight loop until recovery takes it.
+            -- Past its deadline, a second, so that the task is not read in a tight loop until
+            -- recovery takes it.
             array_agg(case when m.deadline > clock_timestamp() then m.deadline else clock_timestamp() + interval '1 second' end),
             array_agg(m.run_id) filter (where m.class = 'queued'),
             array_agg(m.step_slug) filter (where m.class = 'queued'),

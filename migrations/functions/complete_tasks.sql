@@ -70,14 +70,16 @@ begin
             hint = 'Give each array one dimension, and count from 1.';
     end if;
 
-    -- Lock, then decide. The run's lock stands for its steps and tasks: whoever changes these holds it, but for claims, and they change none
-    -- that is started. Each row is looked up by itself, here and below, also the one that changes: see _advance_runs.
+    -- Lock, then decide. The run's lock stands for its steps and tasks: whoever changes these holds
+    -- it, but for claims, and they change none that is started. Each row is looked up by itself,
+    -- here and below, also the one that changes: see _advance_runs.
     perform from (select distinct u as run_id from unnest(complete_tasks.run_ids) u order by u) i
     cross join lateral (select from pgflow.runs k where k.run_id = i.run_id limit 1 for no key update) locked;
 
     if current_setting('transaction_isolation') <> 'read committed' then
-        -- What such a transaction sees may be older than these locks. A claim changes neither run nor step: it would go unseen, and its result be taken
-        -- for a stale one. Locking a row that changed since is refused (40001).
+        -- What such a transaction sees may be older than these locks. A claim changes neither run
+        -- nor step: it would go unseen, and its result be taken for a stale one. Locking a row that
+        -- changed since is refused (40001).
         perform from (
             select distinct i.run_id, i.step_slug, i.task_index
             from unnest(complete_tasks.run_ids, complete_tasks.step_slugs, complete_tasks.task_indexes) as i (run_id, step_slug, task_index)
@@ -113,7 +115,8 @@ begin
             i.item, i.run_id, i.step_slug, i.task_index, t.status, t.queue_name, t.message_id, s.remaining_tasks, d.step_type = 'map' as is_map,
             (r.status = 'started' or d.is_end_step) and s.status = 'started' and t.status = 'started'
                 and (i.attempt is null or i.attempt = t.attempts_count)
-                -- The current attempt twice in one batch: the first item speaks. A stale one before it must not silence it.
+                -- The current attempt twice in one batch: the first item speaks. A stale one before
+                -- it must not silence it.
                 and row_number() over (
                     partition by i.run_id, i.step_slug, i.task_index, i.attempt is null or i.attempt = t.attempts_count order by i.item
                 ) = 1 as is_current,
@@ -238,7 +241,8 @@ begin
         end if;
 
         if true = any (v_ended_maps) then
-            -- One whose elements are together too large fails its run, and is no longer among the steps that this completes.
+            -- One whose elements are together too large fails its run, and is no longer among the
+            -- steps that this completes.
             select
                 array_agg(x.run_id order by x.n) filter (where x.is_kept), array_agg(x.step_slug order by x.n) filter (where x.is_kept),
                 array_agg(x.item order by x.n) filter (where x.is_kept), array_agg(x.is_map order by x.n) filter (where x.is_kept),

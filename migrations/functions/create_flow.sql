@@ -1,5 +1,6 @@
--- Defines a plain flow and creates its queue; the same slug again returns the flow as it is stored, options included.
--- Raises PF004 (slug or option), PF006 (queue collision), PF010 (slug too long for a queue name), PF011 (a flow with step queues).
+-- Defines a plain flow and creates its queue; the same slug again returns the flow as it is stored,
+-- options included. Raises PF004 (slug or option), PF006 (queue collision), PF010 (slug too long
+-- for a queue name), PF011 (a flow with step queues).
 -- Locks: definitions. Callers: SQL users.
 create or replace function pgflow.create_flow(
     flow_slug text,

@@ -1,11 +1,13 @@
--- Removes a flow for good, in one transaction: its runs, whatever their status, with all that belongs to them, its definition, and its queues with their
--- messages. Worker functions that served nothing else
--- and have no live worker go too. Its running workers are marked deprecated, so that they stop by themselves. Returns how many runs were removed.
--- A flow with many runs is better emptied by delete_flow_batch, which calls this at last: until this commits, no other flow can be defined.
--- Only the exact slug will do. A queue that somebody has dropped already is no obstacle; one that another flow uses stays.
--- Raises PF001 (no flow has exactly this slug), PF011 (a publication that PGMQ's tables are not fit for).
--- Locks: definitions, the flow, workers, runs, claims, tasks, step states, the queues' tables, the flow's row, and at last
--- worker functions, which it does not wait for.
+-- Removes a flow permanently, in one transaction: its runs, whatever their status, with all that
+-- belongs to them, its definition, and its queues with their messages. Worker functions that served
+-- nothing else and have no live worker go too. Its running workers are marked deprecated, so that
+-- they stop by themselves. Returns how many runs were removed. A flow with many runs is better
+-- emptied by delete_flow_batch, which calls this at last: until this commits, no other flow can be
+-- defined. Only the exact slug will do. A queue that somebody has dropped already is no obstacle;
+-- one that another flow uses stays. Raises PF001 (no flow has exactly this slug), PF011 (a
+-- publication that PGMQ's tables are not fit for).
+-- Locks: definitions, the flow, workers, runs, claims, tasks, step states, the queues' tables, the
+-- flow's row, and at last worker functions, which it does not wait for.
 -- Callers: operators, delete_flow_batch, ensure_flow_compiled.
 create or replace function pgflow.delete_flow_and_data(flow_slug text) returns bigint
 language plpgsql
@@ -36,7 +38,8 @@ begin
     perform from (
         select from pgflow.runs r where r.flow_slug = v_flow order by r.run_id for update
     ) locked;
-    -- Recovery would remove them too, once it finds none of their tasks. Those of runs that went before by the worker, which serves one flow.
+    -- Recovery would remove them too, once it finds none of their tasks. Those of runs that went
+    -- before by the worker, which serves one flow.
     delete from pgflow.claims c
     where exists (
         select

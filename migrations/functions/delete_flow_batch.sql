@@ -1,10 +1,13 @@
--- Removes a part of a flow, to be called until `is_done`; each call is short, so in a transaction of its own it keeps nobody waiting. The first one
--- only marks the flow: no run and no worker of it starts from then on, and its workers are told to stop. Each further one removes at most `max_runs`
--- runs, the first ones by id, and no further run once 100,000 tasks are together; the one that finds no run is delete_flow_and_data, and the flow is
--- gone.
--- When nobody calls it again the flow stays marked, and keeps the runs that it still has. `removed_runs`: how many this call removed.
--- Raises PF001 (no flow has exactly this slug), PF009 (max_runs below 1), PF011 (isolation; as delete_flow_and_data).
--- Locks: the flow; the first call its row and its workers, the last as delete_flow_and_data, the others runs, tasks, step states. Callers: operators.
+-- Removes a part of a flow, to be called until `is_done`; each call is short, so in a transaction
+-- of its own it keeps nobody waiting. The first one only marks the flow: no run and no worker of it
+-- starts from then on, and its workers are asked to stop. Each further one removes at most
+-- `max_runs` runs, the first ones by id, and no further run once 100,000 tasks are together; the
+-- one that finds no run is delete_flow_and_data, and the flow is gone. When nobody calls it again
+-- the flow stays marked, and keeps the runs that it still has. `removed_runs`: how many this call
+-- removed. Raises PF001 (no flow has exactly this slug), PF009 (max_runs below 1), PF011
+-- (isolation; as delete_flow_and_data).
+-- Locks: the flow; the first call its row and its workers, the last as delete_flow_and_data, the
+-- others runs, tasks, step states. Callers: operators.
 create or replace function pgflow.delete_flow_batch(flow_slug text, max_runs int default 1000) returns table (removed_runs bigint, is_done boolean)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -41,8 +44,9 @@ begin
     end if;
     insert into pgflow.flow_deletions (flow_slug) values (v_flow) on conflict (flow_slug) do nothing;
     if found then
-        -- As add_step does it: whoever started a transaction of REPEATABLE READ before this would not see the mark, and is refused (40001) when it
-        -- starts a run. Nothing is removed yet, since who reports the end of a run locks the run first, and then this row.
+        -- As add_step does it: whoever started a transaction of REPEATABLE READ before this would
+        -- not see the mark, and is refused (40001) when it starts a run. Nothing is removed yet,
+        -- since who reports the end of a run locks the run first, and then this row.
         perform from pgflow.flows f where f.flow_slug = v_flow for update;
         update pgflow.flows f set flow_slug = f.flow_slug where f.flow_slug = v_flow;
         perform pgflow._deprecate_workers(null, v_flow, 'the flow is being deleted');
@@ -51,7 +55,8 @@ begin
     end if;
     select d.last_run_id into v_after from pgflow.flow_deletions d where d.flow_slug = v_flow;
 
-    -- In the order of the ids, from where the last call ended: no index leads from a flow to its runs.
+    -- In the order of the ids, from where the last call ended: no index leads from a flow to its
+    -- runs.
     select array_agg(x.run_id order by x.run_id) into v_run_ids
     from (
         select

@@ -1,5 +1,6 @@
--- Tells the workers of functions to stop: they finish what they run, and take nothing more. The functions stay as they are, so whoever supervises the
--- workers may start new ones; a fence (fence_worker_functions) keeps those out. Returns the ids of the workers that were told now.
+-- Tells the workers of functions to stop: they finish what they run, and take nothing more. The
+-- functions stay as they are, so whoever supervises the workers may start new ones; a fence
+-- (fence_worker_functions) keeps those out. Returns the ids of the workers that were told now.
 -- Raises PF001 (unknown functions; nothing is changed), PF009 (no function), PF011 (isolation).
 -- Locks: the functions' rows, then their workers'. Callers: operators.
 create or replace function pgflow.deprecate_workers(function_names text[], reason text default null) returns setof uuid

@@ -1,6 +1,6 @@
--- Takes a worker function out of service: none of its workers starts any more. Those that run go on; see deprecate_workers. One that is disabled
--- already keeps its time and reason. Of a fenced one, what the fence will restore becomes disabled.
--- Raises PF001 (unknown function).
+-- Takes a worker function out of service: none of its workers starts any more. Those that run go
+-- on; see deprecate_workers. One that is disabled already keeps its time and reason. Of a fenced
+-- one, what the fence will restore becomes disabled. Raises PF001 (unknown function).
 -- Locks: the function's row. Callers: operators.
 create or replace function pgflow.disable_worker_function(function_name text, reason text default null) returns pgflow.worker_function_record
 language plpgsql

@@ -1,6 +1,6 @@
--- Lets a worker function start again, once the reason why it was disabled is dealt with. One that is enabled is left as it is. Of a fenced one
--- only the fence ends: what was recorded is restored, and that may be disabled, for a reason of its own.
--- Raises PF001 (unknown function).
+-- Lets a worker function start again, once the reason why it was disabled is dealt with. One that
+-- is enabled is left as it is. Of a fenced one only the fence ends: what was recorded is restored,
+-- and that may be disabled, for a reason of its own. Raises PF001 (unknown function).
 -- Locks: the function's row. Callers: operators.
 create or replace function pgflow.enable_worker_function(function_name text) returns pgflow.worker_function_record
 language plpgsql

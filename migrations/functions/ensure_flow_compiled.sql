@@ -1,15 +1,20 @@
--- What a worker asks for at startup: is the flow that its code describes the flow that this database stores?
+-- Compares the flow of a worker's code with the flow in this database, at the worker's startup:
 --   compiled    it was missing, and is stored now
 --   verified    it is stored, and equal
---   mismatch    it is stored, and different (`mismatch_kind` shape or routing, a line for each of the `differences`); nothing changed
---   draining    the same in a local database: its workers were told to stop, `workers` still live; ask again
---   recompiled  the same once none lives: the old flow was deleted with its runs, and the new one is stored
--- Whether a database is local is told by pgflow.installation alone. Options are no part of a shape. A
--- local database follows those of the code (`options_followed`). Elsewhere the stored ones apply: `options_differ` has a line for each that the code
--- would have otherwise, `option_updates` the statements that change them, and `options_are_news` says whether that was reported before.
--- Raises PF001 (the flow is being deleted), PF004 (a wrong shape), PF006 (queue collision), PF009 (queue mode; a route map that does not follow from
--- the shape), PF010.
--- Locks: none while the flow is stored as it should be and nobody changes it; else definitions; to recompile, as delete_flow_and_data. Callers: workers.
+--   mismatch    it is stored, and different (`mismatch_kind` shape or routing, a line for each of
+--               the `differences`); nothing changed
+--   draining    the same in a local database: its workers were asked to stop, `workers` still live;
+--               ask again
+--   recompiled  the same once none lives: the old flow was deleted with its runs, and the new one
+--               is stored
+-- Whether a database is local is told by pgflow.installation alone. Options are no part of a shape.
+-- A local database follows those of the code (`options_followed`). Elsewhere the stored ones apply:
+-- `options_differ` has a line for each that the code would have otherwise, `option_updates` the
+-- statements that change them, and `options_are_news` says whether that was reported before. Raises
+-- PF001 (the flow is being deleted), PF004 (a wrong shape), PF006 (queue collision), PF009 (queue
+-- mode; a route map that does not follow from the shape), PF010.
+-- Locks: none while the flow is stored as it should be and nobody changes it; else definitions; to
+-- recompile, as delete_flow_and_data. Callers: workers.
 create or replace function pgflow.ensure_flow_compiled(
     flow_slug text,
     shape jsonb,
@@ -84,7 +89,8 @@ begin
                 if v_workers <> '[]' then
                     v_status := 'draining';
                 else
-                    -- The functions of a flow that goes on stay as they are: one that is disabled must not start for it.
+                    -- The functions of a flow that continues stay as they are: one that is disabled
+                    -- must not start for it.
                     v_functions := array(select w from pgflow.worker_functions w);
                     perform pgflow.delete_flow_and_data(v_flow);
                     insert into pgflow.worker_functions select k.* from unnest(v_functions) k on conflict do nothing;

@@ -1,8 +1,11 @@
--- Finds the worker functions that somebody should start: enabled, of start mode `http`, without a live worker that takes work, and not invoked within their
--- debounce. Stamps last_invoked_at and returns them. Where pg_net is installed, it invokes those that have a URL by POST, with the function's name as JSON,
--- and with a secret of Supabase Vault as bearer token, where there is one: `pgflow_auth_secret`, else `supabase_service_role_key`; `invoked` says so. The others are for the caller to invoke.
--- What pg_net refuses is warned about, and keeps no other function from being invoked. Calls at the same time share the work.
--- Locks: the functions' rows, skipping what somebody else holds. Callers: operators' schedulers.
+-- Finds the worker functions that somebody should start: enabled, of start mode `http`, without a
+-- live worker that takes work, and not invoked within their debounce. Stamps last_invoked_at and
+-- returns them. Where pg_net is installed, it invokes those that have a URL by POST, with the
+-- function's name as JSON, and with a secret of Supabase Vault as bearer token, where there is one:
+-- `pgflow_auth_secret`, else `supabase_service_role_key`; `invoked` says so. The others are for the
+-- caller to invoke. What pg_net refuses is warned about, and keeps no other function from being
+-- invoked. Calls at the same time share the work.
+-- Locks: the functions' rows, skipping what another session holds. Callers: operators' schedulers.
 create or replace function pgflow.ensure_workers() returns table (function_name text, invoked boolean, request_id bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -5,16 +5,21 @@
 --                                  end in the way for which it runs
 --   waiting_for_run_end            it is an end step, and its run has not ended
 --   waiting_for_dependencies       `waiting_for` names them
---   not_advanced                   nothing holds it up, and yet it did not go on: a fault, or rows changed by hand
+--   not_advanced                   nothing holds it up, and yet it did not continue: a fault, or
+--                                  rows changed manually
 --   running                        a worker is at it: `running`, the longest first, 10 at most
---   worker_lost                    its workers have stopped, or have been silent for 6 seconds: recovery takes its tasks
+--   worker_lost                    its workers have stopped, or have been silent for 6 seconds:
+--                                  recovery takes its tasks
 --   stalled                        its workers are past their time; recovery takes it
---   message_missing                a waiting task's message is gone from its queue: no worker will ever see it
+--   message_missing                a waiting task's message is gone from its queue: no worker will
+--                                  ever see it
 --   start_delay, retry_delay       its next task can be read at `visible_at`
---   postponed                      the same, after attempts that were refused and do not count: `postponed`
---   waiting_to_run_alone           its next task's attempts are used up, and the last one ended with its worker: it gets one more, for which the
---                                  process of a worker runs nothing else
---   no_worker                      nobody serves its queue: no live worker, or `disabled_reason`
+--   postponed                      the same, after attempts that were refused and do not count:
+--                                  `postponed`
+--   waiting_to_run_alone           its next task's attempts are used up, and the last one ended
+--                                  with its worker: it gets one more, for which the process of a
+--                                  worker runs nothing else
+--   no_worker                      no worker serves its queue: no live worker, or `disabled_reason`
 --   waiting_for_worker             a live worker will take it
 -- `runs_on` of an end step says for which end it runs; before its run has ended it has no row, and its `status` is `created`.
 -- `alone` of a running task says that nothing else runs in its worker's process meanwhile, `build` which build of the application runs it.

@@ -1,10 +1,10 @@
--- An attempt failed. With attempts left (and `retryable`) the task is queued again after a delay: `retry_delay`
--- seconds when given, exactly, else the backoff of its step, which counts failures only. Otherwise, or when its
--- message is gone and no worker could see a retry, its step's when_exhausted decides. Returns the task's row as
--- it is now; it shows the delay, in whole seconds.
--- A late report (the run, step or task is no longer started, or another attempt is the current one) changes
--- nothing.
--- Raises PF003 (unknown task), PF009 (a retry_delay that is negative, not finite or too long).
+-- An attempt failed. With attempts left (and `retryable`) the task is queued again after a delay:
+-- `retry_delay` seconds when given, exactly, else the backoff of its step, which counts failures
+-- only. Otherwise, or when its message is gone and no worker could see a retry, its step's
+-- when_exhausted decides. Returns the task's row as it is now; it shows the delay, in whole
+-- seconds. A late report (the run, step or task is no longer started, or another attempt is the
+-- current one) changes nothing. Raises PF003 (unknown task), PF009 (a retry_delay that is negative,
+-- not finite or too long).
 -- Locks: run, step state, task, queue row. Callers: workers, SQL users.
 create or replace function pgflow.fail_task(
     run_id uuid,

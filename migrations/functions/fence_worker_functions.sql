@@ -1,7 +1,8 @@
--- Takes worker functions out of service for a deployment, all in one transaction: records whether each is enabled, disables it, and tells its live
--- workers to stop. unfence_worker_functions restores what was recorded. One that is fenced already keeps what it has recorded; workers that came
--- since are told to stop. Returns the functions by name.
--- Raises PF001 (unknown functions; nothing is changed), PF009 (no function), PF011 (isolation).
+-- Takes worker functions out of service for a deployment, all in one transaction: records whether
+-- each is enabled, disables it, and tells its live workers to stop. unfence_worker_functions
+-- restores what was recorded. One that is fenced already keeps what it has recorded; workers that
+-- came since are asked to stop. Returns the functions by name. Raises PF001 (unknown functions;
+-- nothing is changed), PF009 (no function), PF011 (isolation).
 -- Locks: the functions' rows, then their workers'. Callers: operators.
 create or replace function pgflow.fence_worker_functions(function_names text[], reason text default null) returns setof pgflow.worker_function_record
 language plpgsql

@@ -1,4 +1,5 @@
--- A run and its steps in the order of the definition: {"run": .., "steps": [..]}, each with the columns of its row. NULL for an unknown run.
+-- A run and its steps in the order of the definition: {"run": .., "steps": [..]}, each with the
+-- columns of its row. NULL for an unknown run.
 -- Locks: none. Callers: clients.
 create or replace function pgflow.get_run_with_states(run_id uuid) returns jsonb
 language plpgsql stable

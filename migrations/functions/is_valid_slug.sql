@@ -1,4 +1,5 @@
--- Whether a flow or step may carry this slug: 1 to 128 ASCII letters, digits and `_`, a letter first, no `_` last, no `__`, not `run`.
+-- Returns whether a flow or step may carry this slug: 1 to 128 ASCII letters, digits and `_`, a
+-- letter first, no `_` last, no `__`, not `run`.
 -- Locks: none. Callers: _assert_slug, anyone.
 create or replace function pgflow.is_valid_slug(slug text) returns boolean
 language sql immutable parallel safe

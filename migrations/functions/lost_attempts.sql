@@ -1,6 +1,6 @@
--- Says which of these attempts have lost their meaning: their run or step has ended or was deleted, or recovery gave the task to somebody else. Returns
--- their positions, counted from 1.
--- Raises PF009 (arrays of different lengths).
+-- Says which of these attempts have lost their meaning: their run or step has ended or was deleted,
+-- or recovery gave the task to somebody else. Returns their positions, counted from 1. Raises PF009
+-- (arrays of different lengths).
 -- Locks: none. Callers: workers, with their heartbeats.
 create or replace function pgflow.lost_attempts(run_ids uuid[], step_slugs text[], task_indexes int[], attempts int[]) returns setof int
 language plpgsql stable

@@ -1,5 +1,6 @@
--- A worker says that it was asked to stop, and finishes what it runs: it takes nothing more, and counts for no coverage, like one that operators told to
--- stop. An unknown or stopped one changes nothing, and neither does one that was told before.
+-- A worker says that it was asked to stop, and finishes what it runs: it takes nothing more, and
+-- counts for no coverage, like one that operators asked to stop. An unknown or stopped one changes
+-- nothing, and neither does one that was told before.
 -- Locks: the worker's row. Callers: workers.
 create or replace function pgflow.mark_worker_draining(worker_id uuid) returns void
 language plpgsql

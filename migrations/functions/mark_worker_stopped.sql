@@ -1,5 +1,5 @@
--- Marks a worker as stopped. What it did not give back is due for recovery at once. An unknown or stopped
--- one changes nothing.
+-- Marks a worker as stopped. What it did not return is due for recovery at once. An unknown or
+-- stopped one changes nothing.
 -- Locks: the worker's row, its claims. Callers: workers.
 create or replace function pgflow.mark_worker_stopped(worker_id uuid) returns void
 language plpgsql

@@ -1,11 +1,11 @@
--- An attempt was refused for now, as by a rate limit: that is no failure. The attempt counts neither against
--- max_attempts nor in the backoff, and the task is queued again after `delay` seconds and up to a tenth more at
--- random. When nothing but postponements has happened to the task for longer than its give_up_after, or when its
--- message is gone, its attempts are exhausted and its step's when_exhausted decides. Returns the task's row as
--- it is now; it shows the delay, in whole seconds.
--- A late report (the run, step or task is no longer started, or another attempt is the current one) changes
--- nothing.
--- Raises PF003 (unknown task), PF009 (a delay that is missing, negative, not finite or too long).
+-- An attempt was refused for now, as by a rate limit: that is no failure. The attempt counts
+-- neither against max_attempts nor in the backoff, and the task is queued again after `delay`
+-- seconds and up to a tenth more at random. When nothing but postponements has happened to the task
+-- for longer than its give_up_after, or when its message is gone, its attempts are exhausted and
+-- its step's when_exhausted decides. Returns the task's row as it is now; it shows the delay, in
+-- whole seconds. A late report (the run, step or task is no longer started, or another attempt is
+-- the current one) changes nothing. Raises PF003 (unknown task), PF009 (a delay that is missing,
+-- negative, not finite or too long).
 -- Locks: run, step state, task, queue row. Callers: workers, SQL users.
 create or replace function pgflow.postpone_task(
     run_id uuid,
@@ -32,7 +32,8 @@ declare
     v_give_up_after int;
     v_delay interval;
 begin
-    -- Infinity and NaN are above every bound. Postponed by a tenth more it still fits a column of seconds.
+    -- Infinity and NaN are above every bound. Postponed by a tenth more it still fits a column of
+    -- seconds.
     if postpone_task.delay is null or postpone_task.delay < 0 or postpone_task.delay > 1900000000 then
         raise exception 'delay is % seconds; it must be between 0 and 1900000000', coalesce(postpone_task.delay::text, 'NULL') using
             errcode = 'PF009',

@@ -1,29 +1,31 @@
 -- Recovers one batch of tasks whose attempts nobody works on any more. A started task of a run and step
 -- that still run (of an end step: whose step still runs) is recovered
 --   at once                  when its worker has stopped, or was removed;
---   after `lost_after`       of silence from its worker (pgflow.installation). Only while the database has
---                            been up, and some worker has been heard of without a break, for as long: a
---                            database that was away for everybody must not recover everybody's tasks.
---                            `trust_silence` does without that worker: an operator knows that none lives;
---   timeout + 30 s           after its start, or 30 s after its worker last reported that it still runs. A
---                            worker that was just heard of again after a silence first gets `lost_after` to
---                            report, and one that is silent is waited for like any that may be lost, unless
---                            no worker is heard of at all.
--- The attempt counts like one that failed. While attempts are left the task is queued again, visible at once.
--- One whose attempts are used up, and whose last one ended with its worker, gets one more, for which nothing else
--- runs in its worker's process (see claim_tasks): what brings a process down is found out, and what ran beside it
--- completes. Not where max_attempts is 1, which means at most once. Otherwise, or when its message is gone, the
--- task is out of attempts and its step's when_exhausted decides, so no run hangs for ever.
--- Returns how many were queued again, how many ended, and whether more is due now: then call it again. One
--- call at a time does the work; the others return at once. A batch is the claims that are due, oldest look
--- first (at most 10,000 of them, and no further one once 200,000 tasks are together), until 1,000 of their
--- tasks are to be recovered. What a call can't recover, because somebody holds it or because it can't be
--- ended (a warning says so), is put 5 seconds behind.
--- Started tasks are found through pgflow.claims. A claim is removed when none of its tasks is started, and
--- never before: a task that is in no claim is never recovered. What starts a task again comes with a claim
--- of its own.
--- Locks: advisory (0x7067666c, 2); workers that are lost, claims, runs, step states and tasks, skipping what
--- somebody else holds; queue rows. Callers: workers, operators, requeue_stalled_tasks.
+--   after `lost_after`       of silence from its worker (pgflow.installation). Only while the
+--                            database has been up, and some worker has been heard of without a
+--                            break, for as long: a database that was away for everybody must not
+--                            recover everybody's tasks. `trust_silence` does without that worker:
+--                            an operator knows that none lives;
+--   timeout + 30 s           after its start, or 30 s after its worker last reported that it still
+--                            runs. A worker that was just heard of again after a silence first gets
+--                            `lost_after` to report, and one that is silent is waited for like any
+--                            that may be lost, unless no worker is heard of at all.
+-- The attempt counts like one that failed. While attempts are left the task is queued again,
+-- visible at once. One whose attempts are used up, and whose last one ended with its worker, gets
+-- one more, for which nothing else runs in its worker's process (see claim_tasks): what brings a
+-- process down is found out, and what ran beside it completes. Not where max_attempts is 1, which
+-- means at most once. Otherwise, or when its message is gone, the task is out of attempts and its
+-- step's when_exhausted decides, so no run hangs forever. Returns how many were queued again, how
+-- many ended, and whether more is due now: then call it again. One call at a time does the work;
+-- the others return at once. A batch is the claims that are due, oldest look first (at most 10,000
+-- of them, and no further one once 200,000 tasks are together), until 1,000 of their tasks are to
+-- be recovered. What a call can't recover, because somebody holds it or because it can't be ended
+-- (a warning says so), is put 5 seconds behind. Started tasks are found through pgflow.claims. A
+-- claim is removed when none of its tasks is started, and never before: a task that is in no claim
+-- is never recovered. What starts a task again comes with a claim of its own.
+-- Locks: advisory (0x7067666c, 2); workers that are lost, claims, runs, step states and tasks,
+-- skipping what another session holds; queue rows. Callers: workers, operators,
+-- requeue_stalled_tasks.
 create or replace function pgflow.recover_tasks(trust_silence boolean default false) returns table (requeued int, ended int, more boolean)
 language plpgsql
 security definer
@@ -118,9 +120,9 @@ begin
     end if;
     more := v_is_cut;
 
-    -- Each started task of these claims: why it is to be recovered now, if it is, and else when at the latest. Whatever
-    -- follows goes by that: the tasks of claims that have ended, which may be all that a busy database has, are read
-    -- once. The limits keep it a look-up for each.
+    -- Each started task of these claims: why it is to be recovered now, if it is, and else when at
+    -- the latest. Whatever follows goes by that: the tasks of claims that have ended, which may be
+    -- all that a busy database has, are read once. The limits keep it a look-up for each.
     select
         array_agg(x.claim_id), array_agg(x.run_id), array_agg(x.step_slug), array_agg(x.task_index), array_agg(x.started_at),
         array_agg(x.cause), array_agg(x.deadline)
@@ -131,7 +133,8 @@ begin
             case
                 when w.worker_id is null or w.stopped_at is not null then 'stopped'
                 when w.last_heartbeat_at <= v_now - v_lost_after then
-                    -- A silent worker that is not marked is held by somebody, see worker_heartbeats.
+                    -- A silent worker that is not marked is held by somebody, see
+                    -- worker_heartbeats.
                     case when v_is_heard and w.lost_at is not null then 'lost' when d.deadline <= v_now and v_is_up and not v_is_served then 'late' end
                 when d.deadline <= v_now and (w.heard_since <= v_now - v_lost_after or w.heard_since <= w.started_at) then 'late'
             end as cause
@@ -186,7 +189,7 @@ begin
     ) x
     where x.before < c_tasks;
     more := more or cardinality(v_chosen) < cardinality(v_running);
-    -- A timeout may be lowered at any time, so no look is put off for long.
+    -- A timeout may be lowered at any time, so no look is postponed for long.
     update pgflow.claims c
     set look_at = case
         when u.due > 0 then v_now + interval '5 seconds'
@@ -200,8 +203,9 @@ begin
         array_agg(x.queue_name), array_agg(x.message_id), array_agg(x.cause)
     into v_run_ids, v_slugs, v_indexes, v_fates, v_queues, v_messages, v_causes
     from (
-        -- One by one, each row of another table looked up by its key: the limits see to that. As plain joins, planned
-        -- when the tables were small, this reads all runs that ever were, at every call.
+        -- One by one, each row of another table looked up by its key: the limits see to that. As
+        -- plain joins, planned when the tables were small, this reads all runs that ever were, at
+        -- every call.
         select
             t.run_id, t.step_slug, t.task_index, t.queue_name, t.message_id, c.cause,
             case
@@ -275,8 +279,8 @@ begin
         end;
     end loop;
 
-    -- What is still started has no attempt left, or no message that a worker could read. Raising for the latter would
-    -- keep every other task from being recovered, at each call.
+    -- What is still started has no attempt left, or no message that a worker could read. Raising
+    -- for the latter would keep every other task from being recovered, at each call.
     for v_task in
         select
             t.run_id, t.step_slug, t.task_index, t.attempts_count, t.queue_name, x.cause, w.last_heartbeat_at,
@@ -313,7 +317,8 @@ begin
             ));
             ended := ended + 1;
         exception when others then
-            -- One run whose rows contradict each other must not keep all the others from being recovered.
+            -- One run whose rows contradict each other must not keep all the others from being
+            -- recovered.
             raise warning 'stalled task "%" [%] of run % could not be ended: % (%)',
                 v_task.step_slug, v_task.task_index, v_task.run_id, sqlerrm, sqlstate;
         end;

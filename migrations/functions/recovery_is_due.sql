@@ -1,5 +1,6 @@
--- Whether recover_tasks has something to look at: a claim that is due, or a worker that has been silent for
--- `lost_after` and is not known to be lost. Takes no lock, so that idle workers need no second connection.
+-- Returns whether recover_tasks has something to look at: a claim that is due, or a worker that has
+-- been silent for `lost_after` and is not known to be lost. Takes no lock, so that idle workers
+-- need no second connection.
 -- Locks: none. Callers: workers, with their heartbeats.
 create or replace function pgflow.recovery_is_due() returns boolean
 language sql stable

@@ -1,9 +1,9 @@
--- Gives back the tasks of claims whose answers never reached their worker: queued again, visible at once, no
--- attempt counted. These are the worker's claims after the last answer before the loss (`after`; null: there
--- was none), whose starts are not among those that it got answers of since then (`answered`). A server may go
--- on with a claim long after its connection was lost, so later answers don't bound them.
--- Raises PF009 (no list of answers).
--- Returns how many tasks were given back.
+-- Gives back the tasks of claims whose answers never reached their worker: queued again, visible at
+-- once, no attempt counted. These are the worker's claims after the last answer before the loss
+-- (`after`; null: there was none), whose starts are not among those that it got answers of since
+-- then (`answered`). A server may continue with a claim long after its connection was lost, so
+-- later answers don't bound them. Raises PF009 (no list of answers). Returns how many tasks were
+-- given back.
 -- Locks: as release_tasks. Callers: workers, after a claim that failed without an answer.
 create or replace function pgflow.release_lost_claims(worker_id uuid, after timestamptz, answered timestamptz[]) returns int
 language plpgsql

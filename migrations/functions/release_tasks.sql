@@ -1,8 +1,8 @@
--- Gives back tasks that a worker claimed and does not run: queued again, visible at once. The attempt does not
--- count: not against max_attempts, and not in the backoff. Items whose attempt is not started by this worker any
--- more are left alone; so are those whose message is gone, which recovery ends. Returns how many were given back.
--- `starts`: when each attempt was started, as its claim said.
--- Raises PF009 (arrays of different lengths).
+-- Gives back tasks that a worker claimed and does not run: queued again, visible at once. The
+-- attempt does not count: not against max_attempts, and not in the backoff. Items whose attempt is
+-- not started by this worker any more are left alone; so are those whose message is gone, which
+-- recovery ends. Returns how many were returned. `starts`: when each attempt was started, as its
+-- claim said. Raises PF009 (arrays of different lengths).
 -- Locks: runs, tasks, queue rows, wakeups. Callers: workers that stop.
 create or replace function pgflow.release_tasks(
     worker_id uuid, run_ids uuid[], step_slugs text[], task_indexes int[], attempts int[], starts timestamptz[] default null
@@ -26,7 +26,8 @@ begin
     then
         raise exception 'release_tasks got arrays of different lengths' using errcode = 'PF009', hint = 'Pass one element of each array for each task.';
     end if;
-    -- Whoever ends a run holds it and some of its tasks, and then reaches for the others: tasks are waited for under the run's lock only.
+    -- Whoever ends a run holds it and some of its tasks, and then reaches for the others: tasks are
+    -- waited for under the run's lock only.
     perform from (select distinct u as run_id from unnest(release_tasks.run_ids) u order by u) i
     cross join lateral (select from pgflow.runs k where k.run_id = i.run_id limit 1 for no key update) locked;
     select array_agg(t.run_id), array_agg(t.step_slug), array_agg(t.task_index), array_agg(t.queue_name), array_agg(t.message_id)
@@ -38,8 +39,8 @@ begin
         ) as i (run_id, step_slug, task_index, attempt, started_at)
         order by i.run_id, i.step_slug, i.task_index
     ) i
-    -- Each row is looked up by itself, see _advance_runs; and only what seems to be this attempt is waited for. What it is like comes after the
-    -- look-up, which must go by the key.
+    -- Each row is looked up by itself, see _advance_runs; and only what seems to be this attempt is
+    -- waited for. What it is like comes after the look-up, which must go by the key.
     cross join lateral (
         select k.status = 'started' and k.attempts_count = i.attempt and k.last_worker_id = release_tasks.worker_id
             and (i.started_at is null or k.started_at = i.started_at) as is_meant

@@ -1,7 +1,7 @@
--- Reports that attempts of a worker still run although their timeouts have passed, because their handlers
--- block a thread. Recovery then leaves them alone for 30 seconds more. An attempt that is not the current
--- one, or not this worker's, changes nothing.
--- Raises PF009 (arrays of different lengths).
+-- Reports that attempts of a worker still run although their timeouts have passed, because their
+-- handlers block a thread. Recovery then leaves them alone for 30 seconds more. An attempt that is
+-- not the current one, or not this worker's, changes nothing. Raises PF009 (arrays of different
+-- lengths).
 -- Locks: the rows of overdue_attempts, in order. Callers: workers, with their heartbeats.
 create or replace function pgflow.report_overdue_attempts(
     worker_id uuid, run_ids uuid[], step_slugs text[], task_indexes int[], attempts int[]

@@ -1,5 +1,5 @@
--- Recovers what pgflow.recover_tasks finds, batch after batch, up to 10 of them in this transaction. Returns
--- how many tasks were queued again.
+-- Recovers what pgflow.recover_tasks finds, batch after batch, up to 10 of them in this
+-- transaction. Returns how many tasks were queued again.
 -- Locks: as recover_tasks. Callers: pg_cron, operators.
 create or replace function pgflow.requeue_stalled_tasks() returns int
 language plpgsql

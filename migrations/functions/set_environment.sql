@@ -1,5 +1,5 @@
--- Says what this database is used for: 'production' (never changes a stored definition) or 'local' (a developer's own).
--- Raises PF009.
+-- Says what this database is used for: 'production' (never changes a stored definition) or 'local'
+-- (a developer's own). Raises PF009.
 -- Locks: the installation row. Callers: the development database, operators.
 create or replace function pgflow.set_environment(environment text) returns void
 language plpgsql

@@ -1,6 +1,7 @@
--- Hides each message for its own number of seconds from now on (0: visible at once). Returns the messages that are in the queue: none when
--- somebody dropped the queue of a flow.
--- A message id that is NULL is none. Raises PF009 for a queue that there never was, arrays of different lengths, and an offset that is NULL.
+-- Hides each message for its own number of seconds from now on (0: visible at once). Returns the
+-- messages that are in the queue: none when somebody dropped the queue of a flow. A message id that
+-- is NULL is none. Raises PF009 for a queue that there never was, arrays of different lengths, and
+-- an offset that is NULL.
 -- Locks: queue rows, blocking. Task rows come first. Callers: fail_task, _requeue_tasks, workers.
 create or replace function pgflow.set_vt_batch(queue_name text, msg_ids bigint[], vt_offsets int[]) returns setof bigint
 language plpgsql
@@ -37,7 +38,8 @@ begin
     select array_agg(m.id order by m.id), array_agg(m.secs order by m.id) into v_ids, v_offsets
     from unnest(msg_ids, vt_offsets) as m (id, secs)
     where m.id is not null;
-    -- No join: see _take_messages. A microsecond apart, in the order of their ids: claims take first what has been visible longest.
+    -- No join: see _take_messages. A microsecond apart, in the order of their ids: claims take
+    -- first what has been visible longest.
     return query execute format(
         'update pgmq.%I q
          set vt = $3 + make_interval(secs => $2[width_bucket(q.msg_id, $1)]) - (cardinality($1) - width_bucket(q.msg_id, $1)) * interval ''1 microsecond''

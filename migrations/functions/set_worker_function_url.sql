@@ -1,5 +1,5 @@
--- Says where a worker function of start mode `http` is invoked; NULL: nowhere, so that whoever calls ensure_workers invokes it.
--- Raises PF001 (unknown function), PF009 (no http or https URL).
+-- Says where a worker function of start mode `http` is invoked; NULL: nowhere, so that whoever
+-- calls ensure_workers invokes it. Raises PF001 (unknown function), PF009 (no http or https URL).
 -- Locks: the function's row. Callers: operators.
 create or replace function pgflow.set_worker_function_url(function_name text, url text) returns void
 language plpgsql

@@ -1,5 +1,6 @@
--- Lets pg_cron invoke the worker functions of start mode `http` that have no live worker. Called again, it changes the interval. Returns what it did.
--- Raises PF009 (a schedule that pg_cron can't read), PF011 (the database has no pg_cron), and pg_cron's own errors.
+-- Lets pg_cron invoke the worker functions of start mode `http` that have no live worker. Called
+-- again, it changes the interval. Returns what it did. Raises PF009 (a schedule that pg_cron can't
+-- read), PF011 (the database has no pg_cron), and pg_cron's own errors.
 -- Locks: pg_cron's own. Callers: operators.
 create or replace function pgflow.setup_ensure_workers_cron(cron_interval text default '5 seconds') returns text
 language plpgsql

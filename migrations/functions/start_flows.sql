@@ -1,10 +1,12 @@
--- Starts a run for each of the inputs, all or none, with a fixed number of statements. `run_ids` runs parallel to `inputs`; without it, and where it
--- is NULL, a run gets an id that is new and sorts by time (UUID v7). A run_id that exists, with the same input, returns the run as it is and changes
--- nothing.
--- Returns the runs in the order of the inputs.
--- Raises PF001 (a flow that is unknown, or being deleted), PF005 (no input, or not an array that a root map can take), PF009 (an input that can't be
--- printed; arrays of different lengths; a run_id that another flow uses, or that was started with another input).
--- Locks: the flow (shared), its row (shared), runs that exist (shared), the new runs. Callers: clients, start_flow.
+-- Starts a run for each of the inputs, all or none, with a fixed number of statements. `run_ids`
+-- runs parallel to `inputs`; without it, and where it is NULL, a run gets an id that is new and
+-- sorts by time (UUID v7). A run_id that exists, with the same input, returns the run as it is and
+-- changes nothing. Returns the runs in the order of the inputs. Raises PF001 (a flow that is
+-- unknown, or being deleted), PF005 (no input, or not an array that a root map can take), PF009 (an
+-- input that can't be printed; arrays of different lengths; a run_id that another flow uses, or
+-- that was started with another input).
+-- Locks: the flow (shared), its row (shared), runs that exist (shared), the new runs. Callers:
+-- clients, start_flow.
 create or replace function pgflow.start_flows(flow_slug text, inputs jsonb[], run_ids uuid[] default null) returns setof pgflow.run_record
 language plpgsql
 security definer
@@ -61,7 +63,8 @@ begin
     from pgflow.steps s
     where s.flow_slug = v_flow;
 
-    -- What exists already is left out before its input is looked at, and stays until it is returned.
+    -- What exists already is left out before its input is looked at, and stays until it is
+    -- returned.
     select
         array_agg(x.run_id order by x.n),
         array_agg(x.is_new order by x.n),

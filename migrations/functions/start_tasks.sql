@@ -1,9 +1,12 @@
--- For workers that read their queue by themselves (pgmq.read): claims the queued tasks behind these messages; anything else in the list
--- is not claimable, stays as it is and returns no row. A flow with step queues demands the step, a plain flow none.
--- Raises PF001 (unknown flow), PF003 (unknown step), PF007 (unknown or stopped worker), PF008 (visibility), PF009 (step or queue does not fit the
--- flow, or the worker serves another queue: who drains a flow or looks for live workers goes by that). A deprecated worker gets nothing.
--- A task that is to run alone is claimed alone, as by claim_tasks: until its worker runs nothing else it gets nothing.
--- Locks: tasks, queue rows, as _start_claimed; workers, skipping what somebody else holds. Callers: workers of other languages.
+-- For workers that read their queue by themselves (pgmq.read): claims the queued tasks behind these
+-- messages; anything else in the list is not claimable, stays as it is and returns no row. A flow
+-- with step queues demands the step, a plain flow none. Raises PF001 (unknown flow), PF003 (unknown
+-- step), PF007 (unknown or stopped worker), PF008 (visibility), PF009 (step or queue does not fit
+-- the flow, or the worker serves another queue: who drains a flow or looks for live workers goes by
+-- that). A deprecated worker gets nothing. A task that is to run alone is claimed alone, as by
+-- claim_tasks: until its worker runs nothing else it gets nothing.
+-- Locks: tasks, queue rows, as _start_claimed; workers, skipping what another session holds.
+-- Callers: workers of other languages.
 create or replace function pgflow.start_tasks(
     flow_slug text,
     msg_ids bigint[],

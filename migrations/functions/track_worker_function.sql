@@ -1,6 +1,6 @@
--- Records that a worker function exists, before its first worker registers. Known already: only its start mode and updated_at
--- change; a disabled function stays disabled.
--- Raises PF009 (start mode, or no name).
+-- Records that a worker function exists, before its first worker registers. Known already: only its
+-- start mode and updated_at change; a disabled function stays disabled. Raises PF009 (start mode,
+-- or no name).
 -- Locks: the function's row. Callers: workers at startup.
 create or replace function pgflow.track_worker_function(function_name text, start_mode text default 'process') returns void
 language plpgsql

@@ -1,6 +1,8 @@
--- Sets options of a flow, or of one of its steps, for all attempts that start from now on; those that are NULL stay as they are. Only a step has a
--- start delay. In a local database the next worker that starts sets the options of its code again.
--- Raises PF001 (unknown flow), PF003 (unknown step), PF004 (an option out of its bounds), PF009 (no option, or a start delay without a step).
+-- Sets options of a flow, or of one of its steps, for all attempts that start from now on; those
+-- that are NULL stay as they are. Only a step has a start delay. In a local database the next
+-- worker that starts sets the options of its code again. Raises PF001 (unknown flow), PF003
+-- (unknown step), PF004 (an option out of its bounds), PF009 (no option, or a start delay without a
+-- step).
 -- Locks: the flow's or the step's row. Callers: operators.
 create or replace function pgflow.tune_flow(
     flow_slug text,

@@ -1,6 +1,6 @@
--- Ends the fence of worker functions, all in one transaction: each is enabled or disabled again as it was recorded, or as was decided since. One that is
--- not fenced is left as it is. Returns the functions by name.
--- Raises PF001 (unknown functions; nothing is changed), PF009 (no function).
+-- Ends the fence of worker functions, all in one transaction: each is enabled or disabled again as
+-- it was recorded, or as was decided since. One that is not fenced is left as it is. Returns the
+-- functions by name. Raises PF001 (unknown functions; nothing is changed), PF009 (no function).
 -- Locks: the functions' rows. Callers: operators, enable_worker_function.
 create or replace function pgflow.unfence_worker_functions(function_names text[]) returns setof pgflow.worker_function_record
 language plpgsql

@@ -1,5 +1,7 @@
--- Lists the messages, of one queue or of all queues of flows, that no worker can take: one of them stops each worker that reads it. `has_task` says
--- whether a task has the message, so that it must not simply be archived. The classes are those of claim_tasks, for the worker that the queue is for.
+-- Lists the messages, of one queue or of all queues of flows, that no worker can take: one of them
+-- stops each worker that reads it. `has_task` says whether a task has the message, so that it must
+-- not simply be archived. The classes are those of claim_tasks, for the worker that the queue is
+-- for.
 -- Locks: none. Callers: operators, archive_unsupported_messages.
 create or replace function pgflow.unsupported_messages(in_queue text default null) returns table (
     queue_name text, message_id bigint, enqueued_at timestamptz, visible_at timestamptz, read_count int, has_task boolean, reason text, body jsonb

@@ -1,6 +1,6 @@
--- Records a worker's heartbeat, as worker_heartbeats does for many. Returns whether it is deprecated: then it
--- should finish what it runs and stop.
--- Raises PF007 (unknown or stopped worker).
+-- Records a worker's heartbeat, as worker_heartbeats does for many. Returns whether it is
+-- deprecated: then it should finish what it runs and stop. Raises PF007 (unknown or stopped
+-- worker).
 -- Locks: the worker's row. Callers: workers, every 5 s.
 create or replace function pgflow.worker_heartbeat(worker_id uuid) returns boolean
 language plpgsql

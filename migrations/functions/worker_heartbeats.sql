@@ -1,9 +1,10 @@
--- Records the heartbeats of the workers of one process. Returns whether each is deprecated, and why: then it
--- should finish what it runs and stop. One that is unknown or has stopped returns no row.
--- A silence of half of `lost_after` begins a new series of heartbeats (heard_since), see recover_tasks.
--- A worker whose row somebody holds, as who deprecates it does, is answered and recorded with its next one:
--- the others of its process must not fall silent with it, and recovery does not take it for dead meanwhile.
--- Locks: the workers' rows, skipping what somebody else holds. Callers: workers, every 5 s.
+-- Records the heartbeats of the workers of one process. Returns whether each is deprecated, and
+-- why: then it should finish what it runs and stop. One that is unknown or has stopped returns no
+-- row. A silence of half of `lost_after` begins a new series of heartbeats (heard_since), see
+-- recover_tasks. A worker whose row somebody holds, as who deprecates it does, is answered and
+-- recorded with its next one: the others of its process must not fall silent with it, and recovery
+-- does not take it for dead meanwhile.
+-- Locks: the workers' rows, skipping what another session holds. Callers: workers, every 5 s.
 create or replace function pgflow.worker_heartbeats(worker_ids uuid[]) returns table (worker_id uuid, is_deprecated boolean, deprecated_reason text)
 language plpgsql
 security definer

@@ -1,6 +1,8 @@
--- Which of these workers have a message to claim that can be read now. Many idle workers of a process ask in one call, instead of a claim each.
--- The answer is a hint: a claim decides. A worker that is unknown, stopped or deprecated is not in it; heartbeats tell it so.
--- Takes a share lock on each queue until the end of the transaction, so ask about at most 100 workers at a time.
+-- Returns the workers among these that have a visible message to claim. Many idle workers of a
+-- process ask in one call, instead of a claim each.
+-- The answer is a hint: a claim decides. A worker that is unknown, stopped or deprecated is not in
+-- it; heartbeats tell it so. Takes a share lock on each queue until the end of the transaction, so
+-- ask about at most 100 workers at a time.
 -- Locks: none on rows. Callers: workers, as often as they look by themselves.
 create or replace function pgflow.workers_with_work(worker_ids uuid[]) returns setof uuid
 language plpgsql

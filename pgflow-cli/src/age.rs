@@ -1,4 +1,4 @@
-//! Ages and other lengths of time, such as `30d`: how they are read, and how they are written for people.
+//! Ages and other durations, such as `30d`: parsing, and formatting for people.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ pub(crate) fn short(seconds: i32) -> String {
     parts.concat()
 }
 
-/// How many there are of each unit of which there are some, the longest first.
+/// Returns the number of each unit that occurs, the longest first.
 fn units(mut seconds: u64) -> impl Iterator<Item = (u64, &'static str)> {
     [
         ("day", 86_400),

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// Which database.
+/// The choice of the database.
 #[derive(Debug, Args)]
 pub(crate) struct Connection {
     /// The database, as postgres://user:password@host:port/database.
@@ -37,7 +37,7 @@ pub(crate) struct Connection {
     pub(crate) database_url: Option<String>,
 }
 
-/// How results are written.
+/// The format of the results.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Write results, and errors, as JSON.
@@ -49,8 +49,9 @@ pub(crate) struct Output {
 pub(crate) enum Command {
     /// Prepare a database: migrate it, and with --local mark it as a developer's own.
     ///
-    /// A production database, which every database is until it is marked, refuses a worker whose flow differs from the stored one. A local
-    /// one replaces the stored flow, runs included, once the workers of the old code have stopped.
+    /// A production database, which every database is until it is marked, refuses a worker whose
+    /// flow differs from the stored one. A local one replaces the stored flow, runs included, once
+    /// the workers of the old code have stopped.
     Init(Init),
     /// Bring a database up to date: PGMQ, tables, functions.
     ///
@@ -64,11 +65,13 @@ pub(crate) enum Command {
     Dev(Dev),
     /// List the flows that are defined, with their options and how many workers serve them.
     Flows,
-    /// Show how a flow is defined: its steps, what they wait for, their options and who serves them.
+    /// Show how a flow is defined: its steps, what they wait for, their options and who serves
+    /// them.
     Flow(Flow),
     /// Set options of a flow, or of one of its steps, for attempts that start from now on.
     ///
-    /// Options in code are those of a flow's first start; from then on the database has them. A local database takes those of the code at each start.
+    /// Options in code are those of a flow's first start; from then on the database has them. A
+    /// local database takes those of the code at each start.
     Tune(Tune),
     /// Start a run of a flow, and write its id.
     Start(Start),
@@ -76,7 +79,8 @@ pub(crate) enum Command {
     Runs(Runs),
     /// Show a run and its steps, and why those that do not run do not.
     ///
-    /// Exits with 5 when the run has failed. With --watch it follows the run until it ends, and ctrl-c before that exits with 130.
+    /// Exits with 5 when the run has failed. With --watch it follows the run until it ends, and
+    /// ctrl-c before that exits with 130.
     Run(Run),
     /// Show who serves each queue of each flow, and what waits there.
     ///
@@ -84,8 +88,8 @@ pub(crate) enum Command {
     Coverage(Coverage),
     /// Show how much is in each queue of each flow.
     ///
-    /// VISIBLE: can be read now, the oldest since OLDEST. HIDDEN: its task runs, or is delayed. RUNNING: tasks under way. With --inspect, the
-    /// messages that no worker can take.
+    /// VISIBLE: can be read now, the oldest since OLDEST. HIDDEN: its task runs, or is delayed.
+    /// RUNNING: tasks under way. With --inspect, the messages that no worker can take.
     Queues(Queues),
     /// List worker functions and their workers, and take them out of service and back.
     #[command(subcommand)]
@@ -94,12 +98,14 @@ pub(crate) enum Command {
     Why(Why),
     /// Remove the runs that ended long ago, with their tasks and messages.
     ///
-    /// Asks before, on a terminal; elsewhere it needs --yes. Batch after batch, each a transaction of its own, so that nothing is locked for
-    /// long; ctrl-c ends it after the current one. Workers that stopped that long ago go too. Runs that have not ended stay.
+    /// Asks before, on a terminal; elsewhere it needs --yes. Batch after batch, each a transaction
+    /// of its own, so that nothing is locked for long; ctrl-c ends it after the current one.
+    /// Workers that stopped that long ago go too. Runs that have not ended stay.
     Prune(Prune),
-    /// Delete a flow for good: its runs, whatever their status, its definition and its queues.
+    /// Delete a flow permanently: its runs, whatever their status, its definition and its queues.
     ///
-    /// Shows what goes and asks for the slug, on a terminal; elsewhere it needs --yes. Running workers of the flow are told to stop.
+    /// Shows what goes and asks for the slug, on a terminal; elsewhere it needs --yes. Running
+    /// workers of the flow are asked to stop.
     DeleteFlow(DeleteFlow),
     /// Write the completions of a shell: for bash, in ~/.bashrc: source <(pgflow completions bash).
     Completions(Completions),

@@ -1,4 +1,5 @@
-//! Questions before something is removed for good. Standard output belongs to results, so they are asked on standard error.
+//! Questions before data is removed permanently. Standard output is reserved for results, so they
+//! appear on standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -6,7 +7,7 @@ use pgflow_runtime::printable::printable;
 
 use crate::failure::Failure;
 
-/// Refuses when nobody can be asked.
+/// Refuses when there is no terminal to ask on.
 pub(crate) fn require_terminal() -> Result<(), Failure> {
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         return Ok(());
@@ -30,7 +31,7 @@ pub(crate) fn is_yes(question: &str) -> io::Result<bool> {
     Ok(["y", "yes"].contains(&answer.to_lowercase().as_str()))
 }
 
-/// What a refused confirmation comes to.
+/// Returns the failure of a refused confirmation.
 pub(crate) fn declined() -> Failure {
     Failure::usage("not confirmed; nothing was removed")
 }

@@ -102,7 +102,7 @@ fn check_form(url: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a connection leads, without the password.
+/// Describes the target of a connection, without the password.
 fn place(options: &PgConnectOptions) -> String {
     let host = match options.get_socket() {
         Some(socket) => socket.display().to_string(),

@@ -1,4 +1,4 @@
-//! What the command tells its caller.
+//! The exit codes of the command.
 
 use std::process::ExitCode;
 
@@ -7,14 +7,15 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     Done = 0,
     Failed = 1,
-    /// Also what clap exits with, and a removal that nobody confirmed.
+    /// Also the exit code of clap, and of a removal without a confirmation.
     Usage = 2,
     NotFound = 3,
     NotReady = 4,
     RunFailed = 5,
     NotCovered = 6,
     NotInTime = 7,
-    /// What a shell makes of ctrl-c. Watching a run, 0 would say that it has completed.
+    /// The code that a shell uses for ctrl-c. While watching a run, 0 would mean that it has
+    /// completed.
     Interrupted = 130,
 }
 

@@ -80,7 +80,7 @@ impl Failure {
         causes
     }
 
-    /// What Postgres suggests; pgflow's own refusals carry their hint in the message.
+    /// Returns the hint of Postgres; pgflow's own refusals have their hint in the message.
     fn hint(&self) -> Option<String> {
         self.of_postgres()
             .filter_map(PgDatabaseError::hint)

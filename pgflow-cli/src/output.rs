@@ -71,7 +71,7 @@ pub(crate) fn print(text: impl Into<Text>) -> Result<(), Failure> {
     print_if_read(text).map(drop)
 }
 
-/// Writes text for people, and returns false when nobody reads on.
+/// Writes text for people, and returns false when the output is closed.
 pub(crate) fn print_if_read(text: impl Into<Text>) -> Result<bool, Failure> {
     write_line(&text.into().joined())
 }

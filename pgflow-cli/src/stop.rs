@@ -5,7 +5,7 @@ use std::io;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// From when it is made on, a signal no longer ends the process by itself.
+/// Once it is created, a signal no longer ends the process on its own.
 pub(crate) struct StopSignal {
     #[cfg(unix)]
     interrupt: Signal,

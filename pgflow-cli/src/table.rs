@@ -77,7 +77,7 @@ pub(crate) fn times_in(sentence: &str) -> String {
     text
 }
 
-/// How long ago that was, in whole seconds.
+/// Returns the age of a time in whole seconds.
 pub(crate) fn ago(time: DateTime<Utc>) -> String {
     let length = (Utc::now() - time).max(TimeDelta::zero());
     match length.num_seconds() {

@@ -8,10 +8,10 @@ use sqlx::PgExecutor;
 
 use crate::{exit::Exit, failure::Failure};
 
-/// How many names an error lists.
+/// The largest number of names that an error lists.
 const LISTED: usize = 20;
 
-/// Where nothing was found of a flow: fails when that is because no flow has this slug.
+/// Fails if no flow has this slug, after a query for the flow returned nothing.
 pub(crate) async fn assert_flow(executor: impl PgExecutor<'_>, slug: &str) -> Result<(), Failure> {
     let known = inspect::flow_slugs(executor).await?;
     if known.iter().any(|other| other == slug) {
@@ -20,7 +20,8 @@ pub(crate) async fn assert_flow(executor: impl PgExecutor<'_>, slug: &str) -> Re
     Err(flow(slug, &known))
 }
 
-/// The answer of a call about a flow. When the database refuses since it does not know the flow, says which it has.
+/// The answer of a call about a flow. When the database refuses since it does not know the flow,
+/// says which it has.
 pub(crate) async fn flow_of<T>(
     answer: Result<T, CallError>,
     executor: impl PgExecutor<'_>,

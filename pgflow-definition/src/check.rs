@@ -70,7 +70,7 @@ impl<'d> Report<'d> {
             .push(self.flow.problem_on_step(index, part, kind));
     }
 
-    /// Whether something was found on this step, or on the flow for `None`.
+    /// Returns whether something was found on this step, or on the flow for `None`.
     fn has_problem_on(&self, step: Option<usize>) -> bool {
         self.problems.iter().any(|problem| problem.step() == step)
     }

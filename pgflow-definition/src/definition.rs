@@ -1,4 +1,4 @@
-//! What a flow is made of.
+//! The parts of a flow.
 
 use crate::options::OptionName;
 use crate::problem::Part;
@@ -27,13 +27,13 @@ pub struct StepDefinition<'a> {
     /// Slugs of the steps that this one waits for, as written. A map step has at most one: the step
     /// whose list it maps over.
     pub depends_on: &'a [&'a str],
-    /// What the step sets for itself.
+    /// The options that the step sets itself.
     pub options: StepOptions,
-    /// When the step runs at all.
+    /// The condition under which the step runs.
     pub condition: Condition<'a>,
-    /// What happens when the condition is not met.
+    /// The effect of an unmet condition.
     pub when_unmet: SkipMode,
-    /// What happens when the attempts of a task are exhausted.
+    /// The effect when a task has used up its attempts.
     pub when_exhausted: SkipMode,
     /// What an element whose attempts are exhausted is to a map step.
     pub on_element_failure: ElementFailure,
@@ -61,7 +61,7 @@ pub enum QueueMode {
     Step,
 }
 
-/// How many tasks a step has.
+/// The number of tasks of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StepKind {
     /// One.
@@ -115,7 +115,7 @@ pub struct Condition<'a> {
     pub forbidden: Option<&'a str>,
 }
 
-/// What becomes of a step that can't do its work.
+/// The fate of a step whose condition is unmet or whose attempts are used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SkipMode {
     /// The run fails.
@@ -145,18 +145,19 @@ impl FlowDefinition<'_> {
 }
 
 impl StepDefinition<'_> {
-    /// Whether the step depends on nothing.
+    /// Returns whether the step depends on nothing.
     pub const fn is_root(&self) -> bool {
         self.depends_on.is_empty()
     }
 
-    /// Whether the step maps over the flow's input.
+    /// Returns whether the step maps over the flow's input.
     pub const fn is_root_map(&self) -> bool {
         matches!(self.kind, StepKind::Map) && self.is_root()
     }
 
-    /// Whether the subject of this step's condition may have this key at all: dependencies are the
-    /// only keys that a dependent step sees; a root step sees the flow's input, whatever that is.
+    /// Returns whether the subject of this step's condition may have this key at all: dependencies
+    /// are the only keys that a dependent step sees; a root step sees the flow's input, whatever
+    /// that is.
     pub fn may_have_condition_key(&self, key: &str) -> bool {
         self.is_root() || self.depends_on.contains(&key)
     }
@@ -172,7 +173,7 @@ impl StepDefinition<'_> {
 }
 
 impl<'a> Condition<'a> {
-    /// Whether there is no pattern at all: the step always runs.
+    /// Returns whether there is no pattern at all: the step always runs.
     pub const fn is_empty(&self) -> bool {
         self.required.is_none() && self.forbidden.is_none()
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::options::MAX_OPTION;
 
-/// Why a text is not a duration.
+/// The reason why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DurationProblem {
     /// There is nothing but white space.
@@ -201,7 +201,7 @@ pub fn write_duration(seconds: u32) -> String {
 }
 
 impl DurationProblem {
-    /// What is wrong, and what was expected.
+    /// Returns the fault and the expectation.
     pub fn fault(&self) -> String {
         const FORM: &str = "a duration is made of whole numbers, each with a unit";
         match self {
@@ -225,7 +225,7 @@ impl DurationProblem {
         }
     }
 
-    /// How to fix it, where it is not known what was meant.
+    /// Returns the way to fix it, if the intention is unknown.
     pub fn help(&self) -> String {
         match self {
             Self::NoUnit { number } => {

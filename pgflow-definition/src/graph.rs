@@ -79,8 +79,8 @@ fn reversed(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     reversed
 }
 
-/// What can be reached from `start` over one edge or more; `start` itself only counts as reached
-/// through a cycle.
+/// Returns the nodes that can be reached from `start` over one edge or more; `start` itself only
+/// counts as reached through a cycle.
 fn reachable(edges: &[Vec<usize>], start: usize) -> Vec<bool> {
     let mut reached = vec![false; edges.len()];
     let mut open = vec![start];

@@ -12,7 +12,8 @@ use crate::{
 /// Patterns of conditions are cut at this many characters.
 const MAX_PATTERN: usize = 80;
 
-/// What the diagram shows of a step. Both a definition in code and one that is read from the database can fill it.
+/// The parts of a step that the diagram shows. Both a definition in code and one that is read from
+/// the database can fill it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step<'a> {
     /// The step's slug.
@@ -21,11 +22,11 @@ pub struct Step<'a> {
     pub kind: StepKind,
     /// The slugs of the steps that it waits for, in any order.
     pub depends_on: Vec<&'a str>,
-    /// When it runs at all.
+    /// The condition under which it runs.
     pub condition: Condition<'a>,
-    /// What happens when the condition is not met.
+    /// The effect of an unmet condition.
     pub when_unmet: SkipMode,
-    /// What happens when the attempts of a task are exhausted.
+    /// The effect when a task has used up its attempts.
     pub when_exhausted: SkipMode,
     /// What an element whose attempts are exhausted is to a map step.
     pub on_element_failure: ElementFailure,
@@ -204,8 +205,9 @@ struct Escaped<'a>(&'a str);
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.chars() {
-            // Letters of any script stand for themselves. Of the rest only what means nothing to Mermaid or HTML: quotes end the label, `#` starts a code,
-            // a backquote Markdown, `%%{` a directive, `\n` a line; a colon can make a code's semicolon vanish.
+            // Letters of any script stand for themselves. Of the rest only what means nothing to
+            // Mermaid or HTML: quotes end the label, `#` starts a code, a backquote Markdown, `%%{`
+            // a directive, `\n` a line; a colon can make a code's semicolon vanish.
             if c.is_alphanumeric() || " _-,.{}[]()…".contains(c) {
                 f.write_char(c)?;
             } else {

@@ -12,8 +12,8 @@ pub const DEFAULT_GIVE_UP_AFTER: u32 = 86_400;
 /// Seconds that an attempt may take, when neither step nor flow says otherwise.
 pub const DEFAULT_TIMEOUT: u32 = 60;
 
-/// The timeout of an attempt that may take as long as it needs: it ends when its handler returns, or with
-/// its worker. In attributes: `timeout = "none"`.
+/// The timeout of an attempt that may take as long as it needs: it ends when its handler returns,
+/// or with its worker. In attributes: `timeout = "none"`.
 pub const NO_TIMEOUT: u32 = MAX_OPTION;
 
 /// The largest value of any option: Postgres stores them as `integer`.
@@ -67,7 +67,7 @@ impl OptionName {
         }
     }
 
-    /// What the value counts.
+    /// Returns the unit of the value.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::MaxAttempts => "attempts",

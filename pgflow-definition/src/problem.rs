@@ -1,4 +1,4 @@
-//! What can be wrong with a definition, as data: which part of which step, and what.
+//! The possible faults of a definition, as data: the step, its part, and the fault.
 
 mod text;
 
@@ -9,11 +9,11 @@ use crate::slug::SlugProblem;
 /// One mistake in a definition. `Display` says what is wrong, what was expected and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Whose mistake it is.
+    /// The step or flow with the mistake.
     pub subject: Subject,
-    /// Where it stands.
+    /// The part with the mistake.
     pub part: Part,
-    /// What it is.
+    /// The kind of the mistake.
     pub kind: ProblemKind,
 }
 
@@ -65,7 +65,7 @@ pub enum Part {
     Option(OptionName),
 }
 
-/// What is wrong.
+/// The kinds of mistakes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProblemKind {
     /// A flow or step can't have this slug.
@@ -124,7 +124,7 @@ pub enum ProblemKind {
     Cycle(Vec<CycleEdge>),
     /// A map step with several dependencies.
     MapArity {
-        /// How many.
+        /// The number of them.
         count: usize,
     },
     /// The step stands before a dependency.
@@ -161,32 +161,32 @@ pub enum ProblemKind {
         name: OptionName,
         /// The value.
         value: u32,
-        /// Which bound.
+        /// The bound that is violated.
         problem: OptionProblem,
     },
 }
 
-/// What is wrong with a pattern. All but the first are found with feature `shape` only, since they
-/// need its text.
+/// The fault of a pattern. All but the first are found with feature `shape` only, since they need
+/// its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConditionProblem {
     /// The step maps over the flow's input: a list, which contains no object.
     OnRootMap,
     /// The pattern is not JSON.
     NotJson {
-        /// What the JSON parser says.
+        /// The message of the JSON parser.
         message: String,
     },
     /// The pattern is JSON, but not an object.
     NotAnObject {
-        /// What it is instead.
+        /// The kind of value that was found.
         found: &'static str,
     },
     /// The pattern holds the character U+0000, which Postgres can't store.
     HoldsNul,
     /// The pattern holds a number that would not be sent as it is written.
     InexactNumber {
-        /// What would be sent.
+        /// The number that would be sent.
         number: String,
     },
     /// A key of the pattern is not a dependency of the step.

@@ -1,7 +1,7 @@
 //! Names of queues.
 //!
 //! Every name is derived from slugs, never cut and never hashed, so that people and other languages
-//! can tell it too.
+//! can derive it too.
 
 use crate::{FlowDefinition, Problem, QueueMode};
 
@@ -12,7 +12,7 @@ pub const MAX_QUEUE_NAME: usize = 47;
 /// shortest fallback fits, whatever its steps are called.
 pub const MAX_STEP_QUEUED_FLOW_SLUG: usize = MAX_QUEUE_NAME - "__0".len();
 
-/// Which queue the tasks of a step are sent to.
+/// The queue of a step's tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueRoute {
     /// The slug of the step.
@@ -37,7 +37,7 @@ pub fn fallback(flow: &str, index: usize) -> String {
     format!("{flow}__{index}").to_ascii_lowercase()
 }
 
-/// Whether a queue may have this name, as far as its length goes.
+/// Returns whether a queue may have this name, as far as its length goes.
 pub const fn fits(name: &str) -> bool {
     name.len() <= MAX_QUEUE_NAME
 }

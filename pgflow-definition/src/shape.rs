@@ -64,7 +64,7 @@ impl FlowDefinition<'_> {
     }
 }
 
-/// Wrapped, so that Postgres can tell a missing pattern from a shape that lacks the key.
+/// Wrapped, so that Postgres can distinguish a missing pattern from a shape that lacks the key.
 fn pattern(text: Option<&str>) -> Result<Value, ConditionProblem> {
     Ok(match text {
         None => json!({ "defined": false }),

@@ -1,15 +1,15 @@
-//! Who may be skipped, and who then runs without an output.
+//! The steps that may be skipped, and the steps that then run without an output.
 
 use crate::SkipMode;
 
 /// The ways in which one step can be skipped by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkipRule {
-    /// Whether the step has a condition; without one, `when_unmet` has no effect.
+    /// `true` if the step has a condition; without one, `when_unmet` has no effect.
     pub conditional: bool,
-    /// What happens when the condition is not met.
+    /// The effect of an unmet condition.
     pub when_unmet: SkipMode,
-    /// What happens when the attempts of a task are exhausted.
+    /// The effect when a task has used up its attempts.
     pub when_exhausted: SkipMode,
 }
 
@@ -35,8 +35,8 @@ impl SkipRule {
     }
 }
 
-/// Whether each step may end up skipped, by itself or because an ancestor cascades. The output of a
-/// leaf for which this holds is an `Option`.
+/// Checks whether each step may end up skipped, by itself or because an ancestor cascades. The
+/// output of a leaf for which this holds is an `Option`.
 ///
 /// `dependencies[i]` lists the indexes that step `i` depends on; the graph may have cycles.
 ///

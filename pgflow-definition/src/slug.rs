@@ -6,7 +6,7 @@ pub const MAX_SLUG: usize = 128;
 /// Names that parameters of a step are bound by, and which therefore can't be steps.
 pub const BINDING_NAMES: [&str; 4] = ["input", "item", "ctx", "state"];
 
-/// What is wrong with a slug.
+/// The fault of a slug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlugProblem {
     /// It has no characters.
@@ -26,7 +26,7 @@ pub enum SlugProblem {
     DoubleUnderscore,
     /// It has more than [`MAX_SLUG`] characters.
     TooLong {
-        /// How many it has.
+        /// The length of the slug.
         len: usize,
     },
     /// It is `run`.
@@ -36,7 +36,7 @@ pub enum SlugProblem {
 /// Checks a slug: 1 to 128 ASCII letters, digits and `_`; a letter first, a letter or digit last;
 /// no `__`; not `run`.
 ///
-/// `const`, so that a definition written by hand can be checked by the compiler:
+/// `const`, so that a definition written manually can be checked by the compiler:
 ///
 /// ```
 /// const _: () = assert!(pgflow_definition::slug::check_slug("crate_audit").is_ok());
@@ -80,7 +80,7 @@ pub const fn check_slug(slug: &str) -> Result<(), SlugProblem> {
 }
 
 impl SlugProblem {
-    /// What is wrong and what was expected, to follow the words "the slug of step `x`".
+    /// Describes the fault and the expectation, to follow the words "the slug of step `x`".
     pub fn describe(self, slug: &str) -> String {
         match self {
             Self::Empty => format!("is empty; a slug has 1 to {MAX_SLUG} characters"),

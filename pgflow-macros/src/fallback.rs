@@ -1,4 +1,5 @@
-//! What is emitted when there is no expansion: always the user's own code, so that it keeps its meaning for everything else.
+//! The emitted code when there is no expansion: always the user's own code, so that it keeps its
+//! meaning for everything else.
 
 use std::{
     any::Any,

@@ -1,7 +1,8 @@
 //! The `#[flow]` and `#[step]` attributes of `pgflow`.
 //!
-//! The way of an attribute: `parse` reads tokens, `model` says what they mean, `check` reports what is wrong with
-//! that, `expand` writes the code. A mistake never stops the way: its part of the model is marked, and the rest is emitted.
+//! The way of an attribute: `parse` reads tokens, `model` says what they mean, `check` reports what
+//! is wrong with that, `expand` writes the code. A mistake never stops the way: its part of the
+//! model is marked, and the rest is emitted.
 
 mod check;
 mod errors;

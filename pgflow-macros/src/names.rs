@@ -43,7 +43,7 @@ pub(crate) fn nearest<'a>(
     (distance <= (longest / 3).max(1)).then_some(candidate)
 }
 
-/// Whether a word is another one with a single slip. Words of their own are none.
+/// Returns whether a word is another one with a single slip. Words of their own are none.
 pub(crate) fn is_misspelt(word: &str, meant: &str) -> bool {
     const OTHER_WORDS: &[&str] = &["stop", "stem", "steep", "frog", "prom"];
     !OTHER_WORDS.contains(&word)

@@ -36,7 +36,8 @@ pub(crate) fn message(panic: Box<dyn Any + Send>) -> String {
 
 /// A future of users. Resolves to the message of a panic when polling or dropping it panics.
 ///
-/// Dropping this drops the future contained too: at a timeout, or where a shutdown aborts the attempt.
+/// Dropping this drops the future contained too: at a timeout, or where a shutdown aborts the
+/// attempt.
 #[derive(Debug)]
 pub(crate) struct Contained<F>(Option<Pin<Box<F>>>);
 

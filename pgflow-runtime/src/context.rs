@@ -1,4 +1,4 @@
-//! What a handler is told about the attempt that it runs.
+//! The data that a handler receives about its attempt.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -43,7 +43,7 @@ pub(crate) struct Attempt {
     pub(crate) cancelled: CancellationToken,
     /// None in tests that gave none.
     pub(crate) pool: Option<PgPool>,
-    /// What a test says that the flow's input is.
+    /// The flow's input in a test.
     pub(crate) flow_input: Option<Box<RawValue>>,
 }
 
@@ -54,7 +54,8 @@ impl StepContext {
         }
     }
 
-    /// A context for the test of a step that is called without a worker: see [`testing`](crate::testing).
+    /// A context for the test of a step that is called without a worker: see
+    /// [`testing`](crate::testing).
     pub fn for_test() -> StepContextBuilder {
         StepContextBuilder::default()
     }
@@ -79,12 +80,12 @@ impl StepContext {
         self.inner.task_index
     }
 
-    /// Which attempt this is, counted from 1.
+    /// Returns the number of this attempt, counted from 1.
     pub fn attempt(&self) -> i32 {
         self.inner.attempt
     }
 
-    /// How many attempts the task has, the first one included.
+    /// Returns the number of attempts of the task, including the first one.
     pub fn max_attempts(&self) -> i32 {
         self.inner.max_attempts
     }
@@ -94,33 +95,36 @@ impl StepContext {
         self.inner.message_id
     }
 
-    /// How often the message was read, this time included.
+    /// Returns the number of reads of the message, including this one.
     pub fn read_count(&self) -> i32 {
         self.inner.read_count
     }
 
-    /// When the message was put into its queue.
+    /// Returns the time at which the message was put into its queue.
     pub fn enqueued_at(&self) -> DateTime<Utc> {
         self.inner.enqueued_at
     }
 
-    /// When this attempt times out; the handler is dropped then. With `timeout = "none"` that is 68 years
-    /// away.
+    /// Returns the deadline of this attempt; the handler is dropped then. With `timeout = "none"`
+    /// that is 68 years away.
     pub fn deadline(&self) -> Instant {
         self.inner.deadline
     }
 
-    /// How long this attempt may still run.
+    /// Returns the remaining time of this attempt.
     pub fn remaining(&self) -> Duration {
         self.deadline().saturating_duration_since(Instant::now())
     }
 
-    /// Resolves when nobody waits for this attempt any more, or will soon: a handler that can stop early should, and so should what it spawned.
+    /// Resolves when nothing waits for this attempt any more, or will soon: a handler that can stop
+    /// early should, and so should what it spawned.
     ///
-    /// That is when the worker shuts down; when the run or the step has ended without this attempt, was skipped or deleted, or the task was given
-    /// to another attempt because this one seemed dead, which the worker learns within 5 s; and when the handler is dropped because its time is
-    /// over. In the first two cases the handler goes on until it ends by itself. What it returns is recorded after a shutdown was asked for, and
-    /// ignored when the attempt has lost its meaning.
+    /// This happens in three cases: the worker shuts down; the attempt's result is no longer
+    /// needed; or the handler is dropped at its timeout. The result is no longer needed when the
+    /// run or the step has ended without this attempt, was skipped or deleted, or when the task was
+    /// given to another attempt because this one seemed dead. The worker learns this within 5 s. In
+    /// the first two cases the handler continues until it returns. Its output is recorded after a
+    /// shutdown was requested, and ignored when it is no longer needed.
     pub async fn cancelled(&self) {
         self.inner.cancelled.cancelled().await;
     }
@@ -138,12 +142,13 @@ impl StepContext {
         )
     }
 
-    /// Fetches the flow's input: for a step that needs it only sometimes. One that always does takes it as parameter `input`, which
-    /// comes with the claim.
+    /// Fetches the flow's input: for a step that needs it only sometimes. One that always does
+    /// takes it as parameter `input`, which comes with the claim.
     ///
     /// # Errors
     ///
-    /// When the database can't be reached, which another attempt may mend, and when the input is no `T`, which none will.
+    /// When the database can't be reached, which another attempt may mend, and when the input is no
+    /// `T`, which none will.
     pub async fn flow_input<T: DeserializeOwned>(&self) -> Result<T, FlowInputError> {
         let stored;
         let json = if let Some(given) = &self.inner.flow_input {
@@ -182,7 +187,7 @@ impl fmt::Debug for StepContext {
     }
 }
 
-/// Why a step could not get the flow's input.
+/// The reason why a step could not get the flow's input.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlowInputError {

@@ -1,4 +1,5 @@
-//! Looks at runs of any flow, and starts them, without the flow's types: for command lines and dashboards.
+//! Reads runs of any flow, and starts them, without the flow's types: for command lines and
+//! dashboards.
 //!
 //! Programs that know their flows use [`client`](crate::client).
 
@@ -10,7 +11,7 @@ use uuid::Uuid;
 
 use crate::sql::{self, CallError};
 
-/// Which runs to list.
+/// The selection of the runs to list.
 #[derive(Debug, Clone)]
 pub struct RunFilter {
     /// Only runs of this status: `started`, `completed` or `failed`.
@@ -42,13 +43,13 @@ pub struct RunSummary {
     pub flow_slug: String,
     /// `started`, `completed` or `failed`.
     pub status: String,
-    /// Why it failed.
+    /// The reason why it failed.
     pub error_message: Option<String>,
-    /// How many steps have neither completed nor been skipped.
+    /// The number of steps that have neither completed nor been skipped.
     pub remaining_steps: i32,
-    /// When it was started.
+    /// The time at which it was started.
     pub started_at: DateTime<Utc>,
-    /// When it completed or failed.
+    /// The time at which it completed or failed.
     pub ended_at: Option<DateTime<Utc>>,
 }
 
@@ -60,7 +61,7 @@ pub struct RunDetails {
     #[serde(flatten)]
     #[sqlx(flatten)]
     pub run: RunSummary,
-    /// What it was started with.
+    /// Its input.
     pub input: serde_json::Value,
     /// The outputs of its leaf steps by slug, once it has completed.
     pub output: Option<serde_json::Value>,
@@ -85,21 +86,23 @@ pub struct StepDetails {
     pub status: String,
     /// `condition_unmet`, `handler_failed` or `dependency_skipped`, of a skipped step.
     pub skip_reason: Option<String>,
-    /// Why it failed; of a step that was skipped because a task of it failed, the error of that task.
+    /// The reason why it failed; for a step that was skipped because a task of it failed, the error
+    /// of that task.
     pub error_message: Option<String>,
-    /// How many of its dependencies have neither completed nor been skipped.
+    /// The number of its dependencies that have neither completed nor been skipped.
     pub remaining_deps: i32,
-    /// How many tasks it has; unknown for a map step whose source has not completed.
+    /// The number of its tasks; unknown for a map step whose source has not completed.
     pub initial_tasks: Option<i32>,
     /// Its tasks, counted by status.
     #[sqlx(flatten)]
     pub tasks: TaskCounts,
     /// When the run was started; of a step that runs when the run has ended, when that was.
     pub created_at: DateTime<Utc>,
-    /// When its tasks were queued.
+    /// The time at which its tasks were queued.
     pub started_at: Option<DateTime<Utc>>,
-    /// When it completed, failed or was skipped. None for one that had not ended when its run failed: its status stays `created` or `started`,
-    /// and nothing of it goes on after the end of the run.
+    /// The time at which it completed, failed or was skipped. None for a step that had not ended
+    /// when its run failed: its status stays `created` or `started`, and none of its tasks
+    /// continues after the end of the run.
     pub ended_at: Option<DateTime<Utc>>,
     /// Why it does not run, or that it does; none once it, or the run that it is part of, has ended. The same as [`explain_step`].
     #[sqlx(json(nullable))]
@@ -127,7 +130,7 @@ pub struct TaskCounts {
     pub started: i64,
     /// Done.
     pub completed: i64,
-    /// Failed for good: out of attempts, or with an error that rules others out.
+    /// Failed permanently: out of attempts, or with an error that rules others out.
     pub failed: i64,
     /// Not ended when their step was skipped.
     pub skipped: i64,
@@ -135,7 +138,7 @@ pub struct TaskCounts {
     pub cancelled: i64,
 }
 
-/// Why a step of a run is not running, or that it is.
+/// The reason why a step of a run is not running, or that it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepExplanation {
@@ -158,24 +161,28 @@ pub struct StepExplanation {
     pub message: String,
     /// `condition_unmet`, `handler_failed` or `dependency_skipped`, of a skipped step.
     pub skip_reason: Option<String>,
-    /// Why it failed; of a step that was skipped because a task of it failed, the error of that task.
+    /// The reason why it failed; for a step that was skipped because a task of it failed, the error
+    /// of that task.
     pub error_message: Option<String>,
-    /// Its dependencies that have neither completed nor been skipped, in the order of the definition.
+    /// Its dependencies that have neither completed nor been skipped, in the order of the
+    /// definition.
     pub waiting_for: Vec<Dependency>,
     /// Its tasks, counted by status.
     pub tasks: TaskCounts,
     /// Its attempts under way, the longest first, 10 at most.
     pub running: Vec<RunningAttempt>,
-    /// When its next task can be read from the queue. Only looked up when none of its tasks runs.
+    /// The time from which its next task can be read from the queue. Only looked up when none of
+    /// its tasks runs.
     pub visible_at: Option<DateTime<Utc>>,
-    /// How its next task was postponed, if it was.
+    /// The postponement of its next task, if there is one.
     #[serde(default)]
     pub postponed: Option<Postponed>,
     /// The queue of its tasks.
     pub queue_name: String,
-    /// How many workers serve that queue: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    /// The number of workers that serve that queue: those whose heartbeat is newer than 6 seconds,
+    /// and that were not asked to stop.
     pub live_workers: i64,
-    /// Why the worker function that served the queue last may not start again.
+    /// The reason why the worker function that served the queue last may not start again.
     pub disabled_reason: Option<String>,
 }
 
@@ -191,7 +198,7 @@ pub struct Postponed {
     pub cause: String,
 }
 
-/// Why a step is not running.
+/// The reason why a step is not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -208,15 +215,16 @@ pub enum StepReason {
     WaitingForRunEnd,
     /// Steps that it depends on have not ended.
     WaitingForDependencies,
-    /// Nothing holds it up, and yet it did not go on: a fault, or rows changed by hand.
+    /// Nothing holds it up, and yet it did not continue: a fault, or rows changed manually.
     NotAdvanced,
     /// A worker is at it.
     Running,
-    /// Its workers have been silent for 6 seconds; recovery takes its tasks when they are past their time.
+    /// Its workers have been silent for 6 seconds; recovery takes its tasks when they are past
+    /// their time.
     WorkerLost,
     /// Its workers are past their time; recovery takes its tasks.
     Stalled,
-    /// A waiting task's message is gone from its queue: no worker will ever see it.
+    /// A waiting task's message is missing from its queue: no worker will ever read it.
     MessageMissing,
     /// Its start is delayed.
     StartDelay,
@@ -224,8 +232,8 @@ pub enum StepReason {
     RetryDelay,
     /// An attempt was postponed by its handler, and does not count.
     Postponed,
-    /// Its task's attempts are used up, and the last one ended with its worker: it gets one more, for which nothing
-    /// else runs in its worker's process.
+    /// Its task's attempts are used up, and the last one ended with its worker: it gets one more,
+    /// for which nothing else runs in its worker's process.
     WaitingToRunAlone,
     /// No live worker serves its queue.
     NoWorker,
@@ -252,16 +260,16 @@ pub struct Dependency {
 pub struct RunningAttempt {
     /// The task's place among the tasks of the step, counted from 0.
     pub task_index: i32,
-    /// Which attempt it is, counted from 1.
+    /// The number of the attempt, counted from 1.
     pub attempt: i32,
-    /// The worker that claimed it; none after rows were changed by hand.
+    /// The worker that claimed it; none after rows were changed manually.
     pub worker_id: Option<Uuid>,
     /// The build of the application that the worker runs; none where that is not known.
     #[serde(default)]
     pub build: Option<String>,
     /// When it started.
     pub started_at: DateTime<Utc>,
-    /// When recovery takes it for lost.
+    /// The time at which recovery treats it as lost.
     pub overdue_at: DateTime<Utc>,
 }
 
@@ -277,13 +285,14 @@ pub struct Route {
     pub step_slug: Option<String>,
     /// The queue.
     pub queue_name: String,
-    /// Whether it has a live worker.
+    /// `true` if it has a live worker.
     pub is_covered: bool,
-    /// How many workers serve it: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    /// The number of workers that serve it: those whose heartbeat is newer than 6 seconds, and that
+    /// were not asked to stop.
     pub live_workers: i64,
     /// The newest heartbeat of any worker that ever served it.
     pub last_heartbeat_at: Option<DateTime<Utc>>,
-    /// How many messages can be read now; none when the queue is gone.
+    /// The number of messages that can be read now; none when the queue does not exist.
     pub waiting_messages: Option<i64>,
     /// Since when the oldest of them can.
     pub oldest_waiting_at: Option<DateTime<Utc>>,
@@ -299,14 +308,15 @@ pub struct QueueDepth {
     pub step_slug: Option<String>,
     /// The queue.
     pub queue_name: String,
-    /// How many workers serve it: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    /// The number of workers that serve it: those whose heartbeat is newer than 6 seconds, and that
+    /// were not asked to stop.
     pub live_workers: i64,
-    /// How many messages can be read now; none when the queue is gone.
+    /// The number of messages that can be read now; none when the queue does not exist.
     pub visible_messages: Option<i64>,
-    /// How many messages can't be read yet: their tasks run, or are delayed. None when the queue is gone, and when the role must not read queues,
-    /// as only their owner may.
+    /// The number of messages that can't be read yet: their tasks run, or are delayed. None when
+    /// the queue does not exist, and when the role must not read queues, as only their owner may.
     pub hidden_messages: Option<i64>,
-    /// How many tasks run.
+    /// The number of running tasks.
     pub running_tasks: i64,
     /// Since when the oldest message that can be read could be.
     pub oldest_visible_at: Option<DateTime<Utc>>,
@@ -317,7 +327,8 @@ pub async fn flow_slugs(executor: impl PgExecutor<'_>) -> Result<Vec<String>, Ca
     sql::inspect::list_flows(executor).await
 }
 
-/// How much is in every queue of every flow, or of one, in the order of slugs and definitions. Counts the messages of each, and no archived ones.
+/// Counts the messages in every queue of every flow, or of one, in the order of slugs and
+/// definitions. Archived messages are not counted.
 pub async fn queues(
     connection: &mut PgConnection,
     flow_slug: Option<&str>,
@@ -325,7 +336,8 @@ pub async fn queues(
     sql::queues::read_depths(connection, flow_slug).await
 }
 
-/// Every queue of every flow, or of one, in the order of slugs and definitions. Counts the messages that wait in each.
+/// Every queue of every flow, or of one, in the order of slugs and definitions. Counts the messages
+/// that wait in each.
 pub async fn coverage(
     executor: impl PgExecutor<'_>,
     flow_slug: Option<&str>,
@@ -349,8 +361,8 @@ pub async fn run(
     sql::inspect::read_run(connection, run_id).await
 }
 
-/// Starts a run of the flow with that slug and returns the run's id; with the id of a run that exists with the same input,
-/// changes nothing.
+/// Starts a run of the flow with that slug and returns the run's id; with the id of a run that
+/// exists with the same input, changes nothing.
 pub async fn start(
     executor: impl PgExecutor<'_>,
     flow_slug: &str,
@@ -360,12 +372,13 @@ pub async fn start(
     sql::run::start_flow(executor, flow_slug, input, run_id).await
 }
 
-/// Says why a step of a run is not running.
+/// Explains why a step of a run is not running.
 ///
 /// # Errors
 ///
-/// [`UnknownRun`](crate::sql::RefusalCode::UnknownRun), and [`UnknownTask`](crate::sql::RefusalCode::UnknownTask) for a step that the run does
-/// not have; its hint names those that it has.
+/// [`UnknownRun`](crate::sql::RefusalCode::UnknownRun), and
+/// [`UnknownTask`](crate::sql::RefusalCode::UnknownTask) for a step that the run does not have; its
+/// hint names those that it has.
 pub async fn explain_step(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,
@@ -383,7 +396,8 @@ pub async fn explain_step_as_json(
     sql::explain::explain_step(executor, run_id, step_slug).await
 }
 
-/// As [`explain_step`], of each step of a run, at one moment and in the order of the definition; empty for an unknown id.
+/// As [`explain_step`], of each step of a run, at one moment and in the order of the definition;
+/// empty for an unknown id.
 pub async fn explain_run(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,

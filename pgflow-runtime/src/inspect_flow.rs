@@ -1,4 +1,4 @@
-//! Looks at the definitions that a database holds, without the flows' types: for command lines and dashboards.
+//! Reads the definitions in a database, without the flows' types: for command lines and dashboards.
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
@@ -31,9 +31,10 @@ pub struct StoredFlow {
     /// One queue for the flow, or one for each step.
     #[serde(serialize_with = "queue_mode")]
     pub queue_mode: QueueMode,
-    /// What its steps inherit. Set but for the start delay, which flows have none of.
+    /// The options that its steps inherit. All are set except the start delay, which flows do not
+    /// have.
     pub options: StoredOptions,
-    /// When it was stored.
+    /// The time at which it was stored.
     pub created_at: DateTime<Utc>,
     /// Its steps, in the order of the definition.
     pub steps: Vec<StoredStep>,
@@ -52,18 +53,18 @@ pub struct StoredStep {
     pub step_type: StepKind,
     /// The slugs of the steps that it waits for, in the order of the definition.
     pub depends_on: Vec<String>,
-    /// Where its tasks are sent.
+    /// The queue of its tasks.
     pub queue_name: String,
-    /// What it sets for itself; it inherits the rest from the flow.
+    /// The options that it sets itself; it inherits the rest from the flow.
     pub options: StoredOptions,
     /// `if`.
     pub required_input_pattern: Option<Value>,
     /// `if_not`.
     pub forbidden_input_pattern: Option<Value>,
-    /// What happens when the condition is not met.
+    /// The effect of an unmet condition.
     #[serde(serialize_with = "mode")]
     pub when_unmet: SkipMode,
-    /// What happens when the attempts of a task are exhausted.
+    /// The effect when a task has used up its attempts.
     #[serde(serialize_with = "mode")]
     pub when_exhausted: SkipMode,
     /// What an element whose attempts are exhausted is to a map step.
@@ -101,29 +102,33 @@ pub struct FlowSummary {
     /// One queue for the flow, or one for each step.
     #[serde(serialize_with = "queue_mode")]
     pub queue_mode: QueueMode,
-    /// How many steps it has.
+    /// The number of its steps.
     pub steps: i64,
-    /// What its steps inherit. Set but for the start delay, which flows have none of.
+    /// The options that its steps inherit. All are set except the start delay, which flows do not
+    /// have.
     pub options: StoredOptions,
-    /// When it was stored.
+    /// The time at which it was stored.
     pub created_at: DateTime<Utc>,
-    /// How many queues it has.
+    /// The number of its queues.
     pub queues: i64,
-    /// How many of them have a live worker.
+    /// The number of its queues with a live worker.
     pub covered_queues: i64,
-    /// Whether each of them has.
+    /// `true` if each of them has a live worker.
     pub is_covered: bool,
-    /// How many workers serve them: those whose heartbeat is newer than 6 seconds, and that were not told to stop.
+    /// The number of workers that serve them: those whose heartbeat is newer than 6 seconds, and
+    /// that were not asked to stop.
     pub live_workers: i64,
 }
 
-/// Every stored flow, in the order of slugs. Counts no messages, as [`coverage`](crate::inspect::coverage) does.
+/// Every stored flow, in the order of slugs. Counts no messages, as
+/// [`coverage`](crate::inspect::coverage) does.
 pub async fn flows(executor: impl PgExecutor<'_>) -> Result<Vec<FlowSummary>, CallError> {
     sql::inspect_flow::list_flows(executor).await
 }
 
-/// How many workers serve each queue of the flow, by the queue's name: those whose heartbeat is newer than 6 seconds, and that were not told to
-/// stop. A queue that nobody serves is left out.
+/// Returns the number of workers of each queue of the flow, by the queue's name: those whose
+/// heartbeat is newer than 6 seconds, and that were not asked to stop. Queues without a worker are
+/// omitted.
 pub async fn live_workers(
     executor: impl PgExecutor<'_>,
     flow_slug: &str,
@@ -140,7 +145,8 @@ pub async fn flow(
 }
 
 impl StoredFlow {
-    /// The options that apply to a step: its own, and for the rest the flow's. None for a step of another flow.
+    /// The options that apply to a step: its own, and for the rest the flow's. None for a step of
+    /// another flow.
     pub fn effective_options(&self, step_slug: &str) -> Option<StoredOptions> {
         let step = self.steps.iter().find(|step| step.step_slug == step_slug)?;
         let (own, inherited) = (step.options, self.options);
@@ -154,8 +160,10 @@ impl StoredFlow {
         })
     }
 
-    /// The flow as a Mermaid flowchart: see [`FlowDefinition::to_mermaid`](pgflow_definition::FlowDefinition::to_mermaid), which draws the same
-    /// of the definition in code, but that the database has an order of its own for the keys of a condition.
+    /// The flow as a Mermaid flowchart: see
+    /// [`FlowDefinition::to_mermaid`](pgflow_definition::FlowDefinition::to_mermaid), which draws
+    /// the same of the definition in code, but that the database has an order of its own for the
+    /// keys of a condition.
     pub fn to_mermaid(&self) -> String {
         let text = |pattern: &Option<Value>| pattern.as_ref().map(Value::to_string);
         let patterns: Vec<_> = self

@@ -1,6 +1,6 @@
 //! The runtime of `pgflow`: migrations, startup, workers and client.
 //!
-//! Applications depend on the facade crate `pgflow`, which re-exports what they need.
+//! Applications depend on the facade crate `pgflow`, which re-exports the public items.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod client;

@@ -1,4 +1,4 @@
-//! A connection that hears notifications, beside those of a pool.
+//! A connection that receives notifications, beside those of a pool.
 
 use std::{error::Error, future::Future, time::Duration};
 
@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 
 use crate::sql::retry::Backoff;
 
-/// How long the connection may take to be made, and to answer.
+/// The longest time for the connection to be made, and to answer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
@@ -28,7 +28,8 @@ impl Listening {
         Self::open_with(pool, options, Some(channel)).await
     }
 
-    /// The same with other connect options, and without a channel where nothing is to be heard.
+    /// The same with other connect options, and without a channel if there are no notifications to
+    /// receive.
     pub(crate) async fn open_with(
         pool: &PgPool,
         options: PgConnectOptions,
@@ -63,9 +64,10 @@ impl Listening {
 
     /// The next notification.
     ///
-    /// Dropped unfinished, this loses nothing: it awaits only bytes from the socket, and takes them out of the buffer once a whole message is there.
-    /// Making a connection anew, which `try_recv` would also do, is not safe to drop; so that is never left to it: after an error the connection has
-    /// to be dropped.
+    /// Dropped unfinished, this loses nothing: it awaits only bytes from the socket, and takes them
+    /// out of the buffer once a whole message is there. Making a connection anew, which `try_recv`
+    /// would also do, is not safe to drop; so that is never left to it: after an error the
+    /// connection has to be dropped.
     pub(crate) async fn hear(&mut self) -> Result<PgNotification, sqlx::Error> {
         self.listener.try_recv().await?.ok_or_else(lost)
     }
@@ -85,7 +87,8 @@ pub(crate) fn single(pool: &PgPool) -> PgPoolOptions {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // The connection then says good-bye and is closed, by a task in the background: one that hangs holds nobody up.
+        // The connection then says good-bye and is closed, by a task in the background: one that
+        // hangs holds nobody up.
         drop(self.pool.close());
     }
 }
@@ -93,10 +96,10 @@ impl Drop for Listening {
 /// A connection that lasted as long was a good one: the next one is made without much of a wait.
 const LASTING: Duration = Duration::from_secs(10);
 
-/// How a connection is made anew: how long to wait before, and what was said of it.
+/// The reconnection after a loss: the next delay, and the lines that were logged about it.
 #[derive(Debug)]
 pub(crate) struct Outage {
-    /// What to say of the first loss, and of those that follow it soon.
+    /// The log line of the first loss, and of those that follow it soon.
     lost: &'static str,
     still: &'static str,
     backoff: Backoff,
@@ -113,7 +116,7 @@ impl Outage {
         }
     }
 
-    /// A loss was told, and nothing has lasted since.
+    /// A loss was logged, and no connection has lasted since.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known
     }
@@ -131,7 +134,8 @@ impl Outage {
             self.is_known = false;
         }
         let delay = self.backoff.next_delay();
-        // Said once: what the connection is for goes on without it, and the rest of the database may be away, too.
+        // Said once: what the connection is for continues without it, and the rest of the database
+        // may be away, too.
         if self.is_known {
             debug!(?delay, error, "{}", self.still);
         } else {

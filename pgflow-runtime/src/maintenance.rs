@@ -1,7 +1,8 @@
-//! Removes data for good: what ended long ago, and whole flows.
+//! Removes data permanently: runs that ended long ago, and whole flows.
 //!
-//! For the operators of a database and for schedulers. The role that calls needs the rights of the schema's owner: unlike what workers and
-//! clients call, these functions run with the rights of their caller.
+//! For the operators of a database and for schedulers. The calling role needs the rights of the
+//! schema's owner: unlike the functions for workers and clients, these run with the rights of their
+//! caller.
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), pgflow_runtime::sql::CallError> {
@@ -23,7 +24,7 @@ use sqlx::{PgConnection, PgExecutor};
 
 use crate::sql::{self, CallError};
 
-/// What [`prune`] would remove.
+/// The data that [`prune`] would remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::FromRow)]
 #[non_exhaustive]
 pub struct Prunable {
@@ -33,7 +34,7 @@ pub struct Prunable {
     pub tasks: i64,
 }
 
-/// What [`delete_flow`] would remove.
+/// The data that [`delete_flow`] would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
 #[non_exhaustive]
 pub struct FlowContents {
@@ -47,7 +48,8 @@ pub struct FlowContents {
     /// Its worker functions that have no live worker and served nothing else, by name. They are
     /// removed too.
     pub functions: Vec<String>,
-    /// Its workers whose heartbeat is newer than 6 seconds, and that were not told to stop yet. They are not removed, but told to stop.
+    /// Its workers whose heartbeat is newer than 6 seconds, and that were not asked to stop yet.
+    /// They are not removed, but asked to stop.
     pub live_workers: i64,
 }
 
@@ -63,14 +65,16 @@ pub struct RunCounts {
     pub failed: i64,
 }
 
-/// Removes one batch of the runs that ended longer ago than `older_than`, the oldest first, with their steps, tasks and messages. Returns how
-/// many runs that were; call it again until that is 0. Workers that stopped that long ago are removed too.
+/// Removes one batch of the runs that ended longer ago than `older_than`, the oldest first, with
+/// their steps, tasks and messages. Returns how many runs that were; call it again until that is 0.
+/// Workers that stopped that long ago are removed too.
 ///
-/// `older_than` is exact to the microsecond; a day of it is 24 hours. A batch holds at most `max_runs` runs, and no further ones once they have
-/// 100,000 tasks together. Runs that somebody else holds locked are left for a later call.
+/// `older_than` is exact to the microsecond; a day of it is 24 hours. A batch holds at most
+/// `max_runs` runs, and no further ones once they have 100,000 tasks together. Locked runs are left
+/// for a later call.
 ///
-/// While runs end all the time, the answer may never be 0. To remove just what is old enough now, let `older_than` grow by the time that has passed since
-/// the first call.
+/// While runs end all the time, the answer may never be 0. To remove just what is old enough now,
+/// let `older_than` grow by the time that has passed since the first call.
 ///
 /// # Errors
 ///
@@ -91,23 +95,27 @@ pub async fn prunable(
     sql::prune::count_prunable(executor, older_than).await
 }
 
-/// Removes a flow with its runs, whatever their status, its definition, and its queues with their messages. Returns how many runs that were.
-/// Its workers are told to stop.
+/// Removes a flow with its runs, whatever their status, its definition, and its queues with their
+/// messages. Returns how many runs that were. Its workers are asked to stop.
 ///
-/// Only the exact slug will do. All of it happens in one transaction: the caller's, when the connection is inside one. Until that ends no other
-/// flow can be defined, which takes long when the flow has many runs: see [`delete_flow_in_batches`].
+/// Only the exact slug will do. All of it happens in one transaction: the caller's, when the
+/// connection is inside one. Until that ends no other flow can be defined, which takes long when
+/// the flow has many runs: see [`delete_flow_in_batches`].
 ///
 /// # Errors
 ///
-/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when no flow has exactly this slug; the hint names one that differs in case only.
+/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when no flow has exactly this slug; the
+/// hint names one that differs in case only.
 pub async fn delete_flow(executor: impl PgExecutor<'_>, flow_slug: &str) -> Result<u64, CallError> {
     sql::delete_flow::delete_flow_and_data(executor, flow_slug).await
 }
 
-/// Removes a flow as [`delete_flow`] does, in short transactions that keep nobody waiting. Returns how many runs were removed.
+/// Removes a flow as [`delete_flow`] does, in short transactions that block no other session.
+/// Returns the number of removed runs.
 ///
-/// The first transaction marks the flow: from then on none of its runs and workers starts. When the deletion is interrupted, the flow stays marked,
-/// and keeps the runs that it still has; a further call goes on. The connection must not be inside a transaction.
+/// The first transaction marks the flow: from then on none of its runs and workers starts. When the
+/// deletion is interrupted, the flow stays marked, and keeps the runs that it still has; a further
+/// call continues. The connection must not be inside a transaction.
 ///
 /// # Errors
 ///
@@ -131,8 +139,9 @@ pub async fn flow_contents(
     sql::delete_flow::read_contents(connection, flow_slug).await
 }
 
-/// Marks the database as a developer's own: a worker whose flow differs from the stored one then replaces it, runs included, once the workers
-/// of the old code have stopped. Nothing else makes a database local.
+/// Marks the database as a developer's own: a worker whose flow differs from the stored one then
+/// replaces it, runs included, once the workers of the old code have stopped. Nothing else makes a
+/// database local.
 ///
 /// # Errors
 ///

@@ -1,7 +1,9 @@
-//! Takes worker functions out of service and back: for operators, and for the programs that deploy workers.
+//! Takes worker functions out of service and back: for operators, and for the programs that deploy
+//! workers.
 //!
-//! A *worker function* is what gets deployed and started again; *workers* are its running processes. To replace the code of a function in place,
-//! fence it, wait until its workers have stopped, deploy, and end the fence:
+//! A *worker function* is deployed and started under one name; *workers* are its running processes.
+//! To replace the code of a function in place, fence it, wait until its workers have stopped,
+//! deploy, and end the fence:
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
@@ -26,8 +28,9 @@
 //! # }
 //! ```
 //!
-//! The role that calls needs the rights of the schema's owner; [`list`], [`functions`], [`functions_of_flow`], [`drain_status`] and
-//! [`restart_status`] only read. `pgflow workers` does the same on a command line.
+//! The calling role needs the rights of the schema's owner; [`list`], [`functions`],
+//! [`functions_of_flow`], [`drain_status`] and [`restart_status`] only read. `pgflow workers` does
+//! the same on a command line.
 //!
 //! A worker lives while its heartbeat is newer than 6 seconds.
 
@@ -42,32 +45,35 @@ use crate::sql::{self, CallError, limit::on_pool, operations::Call};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow)]
 #[non_exhaustive]
 pub struct WorkerFunction {
-    /// Its name: the flow's slug, or the queue's name for a worker of one step, unless the worker was given another.
+    /// Its name: the flow's slug, or the queue's name for a worker of one step, unless the worker
+    /// was given another.
     pub function_name: String,
-    /// `process`: somebody supervises its processes; `http`: it is invoked when it has no live worker.
+    /// `process`: a supervisor runs its processes; `http`: it is invoked when it has no live
+    /// worker.
     pub start_mode: String,
-    /// Whether its workers may start.
+    /// `true` if its workers may start.
     pub enabled: bool,
     /// Since when not.
     pub disabled_at: Option<DateTime<Utc>>,
-    /// Why not.
+    /// The reason why not.
     pub disabled_reason: Option<String>,
     /// Since when it is fenced: out of service for a deployment.
     pub fenced_at: Option<DateTime<Utc>>,
-    /// What the end of the fence restores: [`enabled`](Self::enabled). None when it is not fenced.
+    /// The value of [`enabled`](Self::enabled) that the end of the fence restores. None when it is
+    /// not fenced.
     pub recorded_enabled: Option<bool>,
-    /// What the end of the fence restores: [`disabled_at`](Self::disabled_at).
+    /// The value of [`disabled_at`](Self::disabled_at) that the end of the fence restores.
     pub recorded_disabled_at: Option<DateTime<Utc>>,
-    /// What the end of the fence restores: [`disabled_reason`](Self::disabled_reason).
+    /// The value of [`disabled_reason`](Self::disabled_reason) that the end of the fence restores.
     pub recorded_disabled_reason: Option<String>,
-    /// Where a function of start mode `http` is invoked.
+    /// The URL by which a function of start mode `http` is invoked.
     pub http_url: Option<String>,
-    /// When it was invoked last.
+    /// The time of its last invocation.
     pub last_invoked_at: Option<DateTime<Utc>>,
 }
 
 impl WorkerFunction {
-    /// Whether it is out of service for a deployment.
+    /// Returns whether it is out of service for a deployment.
     pub fn is_fenced(&self) -> bool {
         self.fenced_at.is_some()
     }
@@ -98,25 +104,25 @@ pub struct WorkerStatus {
     pub step_slug: Option<String>,
     /// The queue that it reads.
     pub queue_name: String,
-    /// Whether it runs.
+    /// The state of the worker.
     pub state: WorkerState,
-    /// How many tasks it has started and not ended.
+    /// The number of tasks that it has started and not ended.
     pub started_tasks: i64,
-    /// When it started.
+    /// The time at which it started.
     pub started_at: DateTime<Utc>,
-    /// When it was heard of last.
+    /// The time of its last heartbeat.
     pub last_heartbeat_at: DateTime<Utc>,
-    /// When it was told to stop.
+    /// The time at which it was asked to stop.
     pub deprecated_at: Option<DateTime<Utc>>,
-    /// Why it was told to stop.
+    /// The reason why it was asked to stop.
     pub deprecated_reason: Option<String>,
-    /// When it stopped.
+    /// The time at which it stopped.
     pub stopped_at: Option<DateTime<Utc>>,
     /// The build of the application that it runs; none where that is not known.
     pub build: Option<String>,
 }
 
-/// Whether a worker runs.
+/// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, sqlx::Type)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
@@ -124,9 +130,10 @@ pub struct WorkerStatus {
 pub enum WorkerState {
     /// It lives, and takes tasks.
     Running,
-    /// It lives, and was told to stop: it finishes what it runs, and takes nothing more.
+    /// It lives, and was asked to stop: it finishes what it runs, and takes nothing more.
     Draining,
-    /// It has not said that it stopped, and was not heard of for 6 seconds: it died, or can't reach the database.
+    /// It has not said that it stopped, and sent no heartbeat for 6 seconds: it died, or can't
+    /// reach the database.
     Lost,
     /// It has stopped.
     Stopped,
@@ -143,7 +150,7 @@ impl WorkerState {
         }
     }
 
-    /// Whether it was heard of within 6 seconds, and has not stopped.
+    /// Returns whether it sent a heartbeat within 6 seconds, and has not stopped.
     pub const fn is_live(self) -> bool {
         matches!(self, Self::Running | Self::Draining)
     }
@@ -160,34 +167,35 @@ pub struct FunctionChange {
 }
 
 impl FunctionChange {
-    /// Whether the call ended a fence.
+    /// Returns whether the call ended a fence.
     pub fn fence_ended(&self) -> bool {
         self.before.is_fenced() && !self.after.is_fenced()
     }
 }
 
-/// What [`fence`] did.
+/// The effects of [`fence`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Fence {
     /// The functions, by name.
     pub functions: Vec<FunctionChange>,
-    /// The workers that were told to stop; not those that had been told before.
+    /// The workers that were asked to stop by this call; not those that had been asked before.
     pub told_to_stop: Vec<WorkerStatus>,
 }
 
-/// How far the workers of some functions have stopped.
+/// The progress of a drain: the workers of some functions that have not stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DrainStatus {
     /// The workers that live, and those, whatever their state, of which a task is still started.
     pub waiting_for: Vec<BusyWorker>,
-    /// The functions that are enabled: their workers may be started again at any moment. A fence keeps them out.
+    /// The functions that are enabled: their workers may be started again at any moment. A fence
+    /// keeps them out.
     pub enabled_functions: Vec<String>,
 }
 
 impl DrainStatus {
-    /// Whether none of the functions' workers lives, and none of their tasks is started.
+    /// Returns whether none of the functions' workers lives, and none of their tasks is started.
     pub fn is_drained(&self) -> bool {
         self.waiting_for.is_empty()
     }
@@ -205,18 +213,19 @@ pub struct BusyWorker {
     pub tasks_overdue_at: Option<DateTime<Utc>>,
 }
 
-/// How far the workers of some functions have come back.
+/// The progress of a restart: the workers of some functions that have returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RestartStatus {
     /// The functions of which no worker runs that may take tasks.
     pub without_worker: Vec<String>,
-    /// Steps of the functions' flows whose queue nobody serves.
+    /// Steps of the functions' flows whose queue no worker serves.
     pub uncovered: Vec<UncoveredStep>,
 }
 
 impl RestartStatus {
-    /// Whether each function has a worker that takes tasks, and each step of their flows is served.
+    /// Returns whether each function has a worker that takes tasks, and each step of their flows is
+    /// served.
     pub fn is_up(&self) -> bool {
         self.without_worker.is_empty() && self.uncovered.is_empty()
     }
@@ -239,16 +248,18 @@ pub async fn functions(pool: &PgPool) -> Result<Vec<WorkerFunction>, CallError> 
     on_pool!(pool, connection => sql::operations::read_functions(connection))
 }
 
-/// The names of the worker functions of a flow, in order: those of which a live worker serves the flow, those whose newest worker did, and those
-/// that served one of the flow's queues last. Empty for a flow that nobody has served.
+/// The names of the worker functions of a flow, in order: those of which a live worker serves the
+/// flow, those whose newest worker did, and those that served one of the flow's queues last. Empty
+/// for a flow that never had a worker.
 ///
-/// That is more than the functions that serve it now: a worker that has crashed is started again by whoever supervises it, so a fence without it
-/// would have a gap.
+/// These are more than the functions that serve it now: a supervisor restarts a worker that has
+/// crashed, so a fence without its function would have a gap.
 pub async fn functions_of_flow(pool: &PgPool, flow_slug: &str) -> Result<Vec<String>, CallError> {
     on_pool!(pool, connection => sql::operations::read_functions_of_flow(connection, flow_slug))
 }
 
-/// Worker functions by name, with their workers; all of them, or those with these names. Names that are not known are left out.
+/// Worker functions by name, with their workers; all of them, or those with these names. Names that
+/// are not known are left out.
 ///
 /// Workers that have stopped are left out too, unless `with_stopped`.
 pub async fn list(
@@ -259,13 +270,15 @@ pub async fn list(
     on_pool!(pool, connection => sql::operations::list(connection, function_names, with_stopped))
 }
 
-/// Takes functions out of service for a deployment, all of them in one transaction: records whether each is enabled, disables it, and tells its
-/// workers to stop. A function that is fenced already keeps what it has recorded.
+/// Takes functions out of service for a deployment, all of them in one transaction: records whether
+/// each is enabled, disables it, and asks its workers to stop. A function that is fenced already
+/// keeps its record.
 ///
 /// # Errors
 ///
 /// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when a function is not known, and
-/// [`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument) when none is named; nothing is changed then.
+/// [`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument) when none is named; nothing is
+/// changed then.
 pub async fn fence(
     pool: &PgPool,
     function_names: &[String],
@@ -274,8 +287,8 @@ pub async fn fence(
     on_pool!(pool, connection => sql::operations::fence(connection, function_names, reason))
 }
 
-/// Ends the fence of functions, all of them in one transaction: restores what was recorded, which may be that a function is disabled. Functions
-/// that are not fenced are left as they are.
+/// Ends the fence of functions, all of them in one transaction: restores what was recorded, which
+/// may be that a function is disabled. Functions that are not fenced are left as they are.
 ///
 /// # Errors
 ///
@@ -287,8 +300,8 @@ pub async fn unfence(
     on_pool!(pool, connection => sql::operations::change(connection, function_names, Call::Unfence))
 }
 
-/// Tells the workers of functions to stop: they finish what they run, and take nothing more. The functions stay as they are. Returns the ids of
-/// the workers that were told now.
+/// Asks the workers of functions to stop: they finish their tasks, and take no more. The functions
+/// are unchanged. Returns the ids of the workers that were asked by this call.
 ///
 /// # Errors
 ///
@@ -311,8 +324,8 @@ pub async fn drain_status(
 
 /// Reads how far the workers of functions have come back after the end of a fence.
 ///
-/// A worker counts when it lives and was not told to stop. The fence tells all workers that exist, and lets none start: one that was not told has
-/// started after the fence ended.
+/// A worker counts when it is live and was not asked to stop. The fence asks all existing workers,
+/// and lets none start. So a worker that was not asked has started after the fence ended.
 pub async fn restart_status(
     pool: &PgPool,
     function_names: &[String],
@@ -320,9 +333,9 @@ pub async fn restart_status(
     on_pool!(pool, connection => sql::operations::restart_status(connection, function_names))
 }
 
-/// Recovers the tasks of workers that are gone, until nothing is due; returns the number that were
-/// queued again. Every running worker does this, of whatever flow, but when everything is fenced there
-/// is none. So a worker that has been silent for `lost_after` is taken for dead here, even where none is
+/// Recovers the tasks of dead workers, until none is due; returns the number of requeued tasks.
+/// Every running worker of any flow does this, but when everything is fenced there is none. So this
+/// call treats a worker that has been silent for `lost_after` as dead, even if no other worker is
 /// left to show that the database could be reached.
 pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
     let mut requeued = 0;
@@ -336,12 +349,13 @@ pub async fn requeue_stalled_tasks(pool: &PgPool) -> Result<u64, CallError> {
     }
 }
 
-/// Lets the workers of functions start again, of all of them in one transaction. Of a fenced function, only the fence ends: what was recorded is
-/// restored, which may be that it is disabled.
+/// Lets the workers of functions start again, of all of them in one transaction. Of a fenced
+/// function, only the fence ends: what was recorded is restored, which may be that it is disabled.
 ///
 /// # Errors
 ///
-/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when a function is not known; nothing is changed then.
+/// [`UnknownFlow`](crate::sql::RefusalCode::UnknownFlow) when a function is not known; nothing is
+/// changed then.
 pub async fn enable(
     pool: &PgPool,
     function_names: &[String],
@@ -357,15 +371,15 @@ pub struct UnsupportedMessage {
     pub queue_name: String,
     /// Its id in the queue.
     pub message_id: i64,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub enqueued_at: DateTime<Utc>,
     /// From when on it can be read.
     pub visible_at: DateTime<Utc>,
-    /// How often it was read.
+    /// The number of times that it was read.
     pub read_count: i32,
-    /// Whether a task has it, which would never run without it.
+    /// `true` if a task has it, which would never run without it.
     pub has_task: bool,
-    /// Why no worker can take it.
+    /// The reason why no worker can take it.
     pub reason: String,
     /// Its body; none unless it was asked for, as it may hold anything.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -380,13 +394,13 @@ pub struct ArchivedMessage {
     pub queue_name: String,
     /// Its id in the queue.
     pub message_id: i64,
-    /// Why no worker can take it.
+    /// The reason why no worker can take it.
     pub reason: String,
-    /// Whether it was archived.
+    /// `true` if it was archived.
     pub archived: bool,
 }
 
-/// What [`enable_archiving`] did.
+/// The effects of [`enable_archiving`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cleared {
@@ -426,17 +440,17 @@ pub async fn enable_archiving(
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuning {
-    /// How many attempts a task has, the first one included.
+    /// The number of attempts of a task, including the first one.
     pub max_attempts: Option<u32>,
     /// The delay that the backoff grows from: twice as long before the second attempt, and so on.
     pub base_delay: Option<u32>,
     /// The longest delay of the backoff.
     pub max_delay: Option<u32>,
-    /// How long a task may be postponed without an attempt that counts.
+    /// The longest time for which a task may be postponed without an attempt that counts.
     pub give_up_after: Option<u32>,
-    /// How long an attempt may take.
+    /// The longest time for an attempt.
     pub timeout: Option<u32>,
-    /// How long after its dependencies a step starts.
+    /// The delay of a step after its dependencies have ended.
     pub start_delay: Option<u32>,
 }
 
@@ -458,8 +472,9 @@ pub async fn tune(
     sql::operations::tune(executor, flow_slug, step_slug, tuning).await
 }
 
-/// Lets no worker of functions start any more, of all of them in one transaction; workers that run go on. A function that is disabled already
-/// keeps its time and reason. Of a fenced one, what the end of the fence restores becomes disabled.
+/// Lets no worker of functions start any more, of all of them in one transaction; workers that run
+/// continue. A function that is disabled already keeps its time and reason. Of a fenced one, what
+/// the end of the fence restores becomes disabled.
 ///
 /// # Errors
 ///

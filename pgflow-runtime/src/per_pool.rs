@@ -1,4 +1,4 @@
-//! What a process keeps once for each pool.
+//! The objects that a process keeps once for each pool.
 
 use std::{
     ptr,
@@ -9,12 +9,12 @@ use sqlx::PgPool;
 
 use crate::lock::lock;
 
-/// What is kept for a pool, and keeps the pool.
+/// An object that is kept for a pool, and keeps the pool.
 pub(crate) trait OfPool {
     fn pool(&self) -> &PgPool;
 }
 
-/// One `T` for each pool, until nobody holds it any more.
+/// One `T` for each pool, until its last holder drops it.
 #[derive(Debug)]
 pub(crate) struct PerPool<T>(Mutex<Vec<Weak<T>>>);
 
@@ -29,7 +29,8 @@ impl<T: OfPool> PerPool<T> {
         let held: Vec<Arc<T>>;
         let mut all = lock(&self.0);
         all.retain(|one| one.strong_count() > 0);
-        // Clones of a pool share its options. Those of a pool that is gone can't lie at the same place: its pool is kept.
+        // Clones of a pool share its options. Those of a pool that is gone can't lie at the same
+        // place: its pool is kept.
         let is_of_pool = |one: &Arc<T>| ptr::eq(one.pool().options(), pool.options());
         held = all.iter().filter_map(Weak::upgrade).collect();
         if let Some(one) = held.iter().find(|one| is_of_pool(one)) {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 /// Returns `text` with each control, bidirectional control and line separator escaped.
 ///
-/// Error texts and names come from handlers, from data and from other database users. Printed raw, they could
-/// forge log lines, hide what stands before them or drive the terminal. Escapes look as in Rust: `\n`, `\u{1b}`.
-/// A backslash stays as it is, so that paths and regular expressions stay readable: the result is for people, not
-/// for a parser.
+/// Error texts and names come from handlers, from data and from other database users. Printed raw,
+/// they could forge log lines, hide what stands before them or drive the terminal. Escapes look as
+/// in Rust: `\n`, `\u{1b}`. A backslash stays as it is, so that paths and regular expressions stay
+/// readable: the result is for people, not for a parser.
 ///
 /// ```
 /// use pgflow_runtime::printable::printable;

@@ -1,4 +1,5 @@
-//! What handlers did, as the world outside pgflow sees it: one row for each call of a handler.
+//! The effects of handlers, as the world outside pgflow sees them: one row for each call of a
+//! handler.
 
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ pub(crate) async fn create_table(pool: &PgPool) {
     .expect("the table can be made");
 }
 
-/// Leaves the one effect of this call, however often the connection breaks; `is_good` when the attempt then succeeds unless something
-/// from outside hinders it.
+/// Leaves the one effect of this call, however often the connection breaks; `is_good` when the
+/// attempt then succeeds unless something from outside hinders it.
 pub(crate) async fn record(ctx: &StepContext, is_good: bool) {
     let call_id = Uuid::new_v4();
     let pid = i32::try_from(std::process::id()).expect("process ids are small");

@@ -1,4 +1,4 @@
-//! What must have become of a run, said by its input alone.
+//! The required end of a run, derived from its input alone.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::flows::{DOOM, Order, PREMIUM};
 
-/// What the database says of one run.
+/// The state of one run in the database.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) status: String,
@@ -89,7 +89,8 @@ enum Expected {
     Failed,
 }
 
-/// The steps whose end the input decides. In a doomed run those that nothing before its end waits for may be cut short.
+/// The steps whose end the input decides. In a doomed run those that nothing before its end waits
+/// for may be cut short.
 fn steps(order: &Order) -> Vec<(&'static str, Expected)> {
     use Expected::{Completed, Failed, Skipped};
     let elements = &order.elements;
@@ -122,7 +123,7 @@ fn steps(order: &Order) -> Vec<(&'static str, Expected)> {
     steps
 }
 
-/// What a completed run returns: the outputs of the steps that no other depends on.
+/// Returns the output of a completed run: the outputs of the steps without dependents.
 fn output(order: &Order) -> Value {
     let mut output = json!({ "verdict": verdict(order), "without": true });
     if order.plan == PREMIUM {

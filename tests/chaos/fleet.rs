@@ -1,4 +1,5 @@
-//! The worker processes and their supervisor: whoever ends is started anew, and nobody may end but by the test's hand.
+//! The worker processes and their supervisor: whoever ends is started anew, and nobody may end but
+//! by the test's hand.
 
 use std::{
     fs::{self, File},
@@ -16,9 +17,10 @@ use super::server::signal;
 use super::worker::{NOT_STARTED, RESULTS_LOST, Role, STARTED, command};
 
 pub(crate) const SLOTS: usize = 4;
-/// A terminated worker needs its shutdown timeout of 3 s, and at most 4 s more where its database is away; the rest is for a busy machine.
+/// A terminated worker needs its shutdown timeout of 3 s, and at most 4 s more where its database
+/// is away; the rest is for a busy machine.
 const SHUTDOWN: Duration = Duration::from_secs(40);
-/// What the supervisor waits before it starts a worker anew.
+/// The pause of the supervisor before it restarts a worker.
 const REST: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -46,7 +48,7 @@ struct Worker {
     role: Role,
     log: PathBuf,
     fate: Fate,
-    /// When it may be started anew, once it has ended.
+    /// The earliest time of its restart after it has ended.
     next_start: Option<Instant>,
 }
 
@@ -76,7 +78,8 @@ impl Fleet {
         fleet
     }
 
-    /// Starts anew whoever has ended; fails the test when one ended that should not have, or has not ended that should.
+    /// Starts anew whoever has ended; fails the test when one ended that should not have, or has
+    /// not ended that should.
     pub(crate) fn look_after(&mut self) {
         for slot in 0..self.workers.len() {
             if self.has_ended(slot) && self.workers[slot].next_start <= Some(Instant::now()) {
@@ -85,7 +88,8 @@ impl Fleet {
         }
     }
 
-    /// The slots of processes that live, and whose workers are all registered: only these must end well when they are told to.
+    /// The slots of processes that live, and whose workers are all registered: only these must end
+    /// well when they are asked to.
     pub(crate) fn serving(&self) -> Vec<usize> {
         let serving = |slot: &usize| self.workers[*slot].is_serving();
         (0..self.workers.len()).filter(serving).collect()
@@ -105,7 +109,8 @@ impl Fleet {
         self.counts.terminated += 1;
     }
 
-    /// The process stands still for a while, as in a machine that is paused, unless it is thawed earlier.
+    /// The process stands still for a while, as in a machine that is paused, unless it is thawed
+    /// earlier.
     pub(crate) fn freeze(&mut self, slot: usize, pause: Duration) {
         let worker = &mut self.workers[slot];
         signal("STOP", worker.process.id());
@@ -123,7 +128,8 @@ impl Fleet {
         }
     }
 
-    /// Starts no more workers; returns whether all have ended, those that serve because they are told to.
+    /// Starts no more workers; returns whether all have ended, those that serve because they are
+    /// told to.
     pub(crate) fn wind_up(&mut self) -> bool {
         for slot in self.serving() {
             self.terminate(slot);
@@ -210,7 +216,8 @@ impl Worker {
     }
 }
 
-/// A process that thaws a frozen one, even when the test is killed first: nobody else would ever do that.
+/// A process that thaws a frozen one, even when the test is killed first: nobody else would ever do
+/// that.
 #[derive(Debug)]
 struct Thaw(Child);
 

@@ -1,4 +1,5 @@
-//! What runs while everything around it breaks: one flow, with one queue and with a queue for each step.
+//! The flow that runs while everything around it breaks, with one queue and with a queue for each
+//! step.
 
 use std::{
     future::pending,
@@ -19,7 +20,7 @@ pub(crate) const DOOM: &str = "doomed from the start";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) elements: Vec<u32>,
-    /// Its last step fails for good.
+    /// Its last step fails permanently.
     pub(crate) is_doomed: bool,
     pub(crate) plan: String,
     /// Decides which attempts fail, how, and how long they take.
@@ -45,7 +46,7 @@ impl Order {
     }
 }
 
-/// How the attempts of one task go.
+/// The course of the attempts of one task.
 #[derive(Debug, Clone, Copy)]
 struct Course {
     /// So many attempts fail before one may succeed.
@@ -111,9 +112,11 @@ pub(crate) async fn doom(ctx: &StepContext) -> StepError {
     StepError::permanent(DOOM)
 }
 
-/// A fan-out, a diamond, a condition, a step that is skipped as it is out of attempts, and one that may fail its run.
+/// A fan-out, a diamond, a condition, a step that is skipped as it is out of attempts, and one that
+/// may fail its run.
 ///
-/// Attempts are plentiful, because those that are lost to chaos count: but for what its input says, no task runs out of them.
+/// Attempts are plentiful, because those that are lost to chaos count: but for what its input says,
+/// no task runs out of them.
 macro_rules! flow_of_everything {
     ($flow:ident $(, $option:ident)?) => {
         use pgflow::prelude::*;

@@ -1,4 +1,4 @@
-//! What must hold when everything has settled.
+//! The conditions that must hold when everything has settled.
 
 use std::{collections::HashMap, fmt};
 
@@ -10,17 +10,18 @@ use super::expected::{Outcome, complaints};
 use super::producer::Orders;
 use crate::support::invariants::assert_invariants;
 
-/// How many broken things a failure lists.
+/// The number of violations that a failure lists.
 const SHOWN: usize = 20;
 
-/// What the database can tell about how it went.
+/// The figures of a run of chaos that the database knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct Figures {
     pub(crate) runs: i64,
     pub(crate) failed_runs: i64,
     pub(crate) tasks: i64,
     pub(crate) attempts: i64,
-    /// Attempts that began and were never heard of again: with their worker, or with the answer to its claim.
+    /// Attempts that began and were never heard of again: with their worker, or with the answer to
+    /// its claim.
     pub(crate) lost_attempts: i64,
     /// Tasks that were lost at their last attempt, of steps that have many.
     pub(crate) given_up: i64,
@@ -96,7 +97,7 @@ pub(crate) async fn assert_all_is_well(pool: &PgPool, orders: &Orders) {
     assert_invariants(pool).await;
 }
 
-/// What the queries find that must find nothing.
+/// Returns the results of the queries that must find nothing.
 async fn findings(pool: &PgPool) -> Vec<String> {
     let mut findings = Vec::new();
     for (what, query) in NOTHING {
@@ -204,8 +205,8 @@ async fn outcomes(pool: &PgPool) -> HashMap<Uuid, Outcome> {
             .fetch_all(pool)
             .await
             .expect("steps can be read");
-    // A task that failed because it was given up, or because its last attempt ran out of time while the database was away, may never have got
-    // as far as its effect.
+    // A task that failed because it was given up, or because its last attempt ran out of time while
+    // the database was away, may never have got as far as its effect.
     let effects: Vec<(Uuid, String, i32)> = sqlx::query_as(
         "select run_id, step_slug, task_index from effects
          union

@@ -1,10 +1,14 @@
-//! Workers killed, the server crashed, connections cut, at random and under load: nothing is lost, and nothing happens that must not.
+//! Workers killed, the server crashed, connections cut, at random and under load: nothing is lost,
+//! and nothing happens that must not.
 //!
-//! Four worker processes serve one flow through a proxy, while a producer starts runs of it. Things go wrong by a schedule that a seed
-//! decides. When they have gone wrong for long enough, everything is given time to settle; then what the flow's handlers did, seen from
-//! outside, what the tables and queues hold, and how the rows came to be so, must be as the inputs of the runs say.
+//! Four worker processes serve one flow through a proxy, while a producer starts runs of it. Things
+//! go wrong by a schedule that a seed decides. When they have gone wrong for long enough,
+//! everything is given time to settle; then what the flow's handlers did, seen from outside, what
+//! the tables and queues hold, and how the rows came to be so, must be as the inputs of the runs
+//! say.
 //!
-//! `PGFLOW_CHAOS_SECONDS=600` for a long run, which waits for the product's own recovery; `PGFLOW_CHAOS_SEED` for the schedule of another run.
+//! `PGFLOW_CHAOS_SECONDS=600` for a long run, which waits for the product's own recovery;
+//! `PGFLOW_CHAOS_SEED` for the schedule of another run.
 
 mod effects;
 mod expected;

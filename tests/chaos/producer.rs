@@ -73,7 +73,8 @@ async fn produce(
     (orders, repeats)
 }
 
-/// Starts the run, in as many calls as it takes; returns how many did not succeed, or did without saying so.
+/// Starts the run, in as many calls as it takes; returns how many did not succeed, or did without
+/// saying so.
 async fn insist(mode: Mode, client: &Client, run_id: Uuid, order: &Order) -> u64 {
     let deadline = Instant::now() + PATIENCE;
     let mut repeats = 0;

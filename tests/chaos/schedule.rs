@@ -1,8 +1,8 @@
-//! What goes wrong, and when: decided by the seed.
+//! The disturbances and their times: decided by the seed.
 
 use std::time::Duration;
 
-/// What can go wrong.
+/// The possible disturbances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// SIGKILL for a worker.
@@ -27,7 +27,7 @@ pub(crate) enum Event {
 
 use Event::{Crash, CrashSession, Cut, Freeze, Kill, LoseAnswers, Refuse, Stall, Terminate};
 
-/// How often each happens before all have.
+/// The number of times that each happens before all have.
 const DECK: [Event; 14] = [
     Kill,
     Kill,
@@ -62,12 +62,12 @@ impl Schedule {
         schedule
     }
 
-    /// Whether everything has happened as often as everything else.
+    /// Returns whether everything has happened as often as everything else.
     pub(crate) fn is_at_an_end_of_a_deck(&self) -> bool {
         self.deck.is_empty()
     }
 
-    /// How long all is well, and what happens then.
+    /// Returns the time without a disturbance, and the next one.
     pub(crate) fn next(&mut self) -> (Duration, Event) {
         if self.deck.is_empty() {
             self.shuffle();

@@ -9,11 +9,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{eventually, memory, prepare};
 
-/// What a server that starts again on a busy machine may take.
+/// The longest restart of a server on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 pub(crate) const DATABASE: &str = "chaos";
 
-/// A private server with data that outlives it. The other tests' server can't be used: it would crash under them.
+/// A private server with data that outlives it. The other tests' server can't be used: it would
+/// crash under them.
 #[derive(Debug)]
 pub(crate) struct Server {
     database: Option<DevDatabase>,
@@ -48,7 +49,8 @@ impl Server {
         self.home.path().join(".s.PGSQL.5432")
     }
 
-    /// Ends all of the server's processes without a checkpoint, and starts it on the same data and socket: it recovers from its log.
+    /// Ends all of the server's processes without a checkpoint, and starts it on the same data and
+    /// socket: it recovers from its log.
     pub(crate) async fn crash(&mut self) {
         let pid = self.pid();
         // Immediate shutdown.
@@ -65,8 +67,8 @@ impl Server {
         self.database = Some(start(&self.home).await);
     }
 
-    /// Kills the process behind one connection, as a system out of memory does: the server ends all others and recovers by itself. Returns
-    /// whether there was one.
+    /// Kills the process behind one connection, as a system out of memory does: the server ends all
+    /// others and recovers by itself. Returns whether there was one.
     pub(crate) async fn crash_a_session(&self) -> bool {
         let pid: Option<i32> = insist("a session to kill", async || {
             sqlx::query_scalar(
@@ -101,9 +103,11 @@ impl Server {
 async fn start(home: &TempDir) -> DevDatabase {
     DevDatabase::builder()
         .ignore_environment()
-        // Kept data keeps the defaults that protect it: commits are synchronous, and full pages are written.
+        // Kept data keeps the defaults that protect it: commits are synchronous, and full pages are
+        // written.
         .data_dir(home.path())
-        // Only a crash of the machine needs it. What a killed server has written to its files, the operating system still has.
+        // Only a crash of the machine needs it. What a killed server has written to its files, the
+        // operating system still has.
         .setting("fsync", "off")
         .database(DATABASE)
         .start()

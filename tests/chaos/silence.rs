@@ -1,5 +1,5 @@
-//! Connections that die without a word while a call is under way: the server's machine lost its power, or a firewall forgot them. No packet
-//! ever tells the worker.
+//! Connections that die silently while a call is under way: the server's machine lost its
+//! power, or a firewall forgot them. No packet ever tells the worker.
 
 use std::{sync::Arc, time::Duration};
 
@@ -46,7 +46,8 @@ async fn through(proxy: &Proxy, database: &TestDb) -> PgPool {
     options.connect(&url).await.unwrap()
 }
 
-/// The connection on which a call of `function` is under way, held up by a lock of `table`, dies, and all others of the worker with it.
+/// The connection on which a call of `function` is under way, held up by a lock of `table`, dies,
+/// and all others of the worker with it.
 async fn the_worker_goes_on_after_a_silent_death_during(function: &str, table: &str) {
     let database = TestDb::new().await;
     let options: PgConnectOptions = database.url.parse().unwrap();

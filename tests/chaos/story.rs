@@ -1,4 +1,4 @@
-//! What a failing test tells: its seed, all that went wrong by its own hand, and the ends of the workers' logs.
+//! The report of a failing test: its seed, its disturbances, and the ends of the workers' logs.
 
 use std::{env, fs, path::Path, time::Duration};
 
@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use super::Mode;
 
-/// How many logs are shown, of the workers that were started last, and how much of each.
+/// The number of logs that are shown, of the workers that were started last, and the length of
+/// each.
 const LOGS: usize = 8;
 const LINES: usize = 25;
 const WIDTH: usize = 300;
@@ -16,9 +17,10 @@ const WIDTH: usize = 300;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
-    /// How long things go wrong, at least.
+    /// The least duration of the disturbances.
     pub(crate) duration: Duration,
-    /// Whether the test makes lost tasks older than they are, so that it need not wait for the product's deadlines.
+    /// `true` if the test makes lost tasks older than they are, so that it need not wait for the
+    /// product's deadlines.
     pub(crate) hurries: bool,
 }
 

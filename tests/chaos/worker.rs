@@ -19,16 +19,16 @@ use super::flows::step_queues::{Step, StepQueues};
 const URL: &str = "PGFLOW_CHAOS_WORKER_URL";
 const ROLE: &str = "PGFLOW_CHAOS_WORKER_ROLE";
 
-/// How long handlers may go on after SIGTERM.
+/// The time for which handlers may continue after SIGTERM.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// The exit code of a worker that could not start because the database was away.
 pub(crate) const NOT_STARTED: i32 = 3;
 /// The database was away until the end of the shutdown.
 pub(crate) const RESULTS_LOST: i32 = 4;
-/// What each worker of a process logs once it is registered.
+/// The line that each worker of a process logs once it is registered.
 pub(crate) const STARTED: &str = "worker started";
 
-/// What one worker process serves.
+/// The step or steps that one worker process serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Flow,
@@ -47,7 +47,7 @@ impl Role {
         }
     }
 
-    /// How many workers the process has.
+    /// Returns the number of workers of the process.
     pub(crate) fn workers(self) -> usize {
         match self {
             Self::Flow => 1,
@@ -130,8 +130,9 @@ fn fan_out(pool: &PgPool) -> Workers {
         .add(worker(Step::Collect))
 }
 
-/// A worker must survive the loss of its connections, but a database that is away when it starts is for its supervisor to deal with. A
-/// refusal of ours says all by itself, and has no error of the driver behind it.
+/// A worker must survive the loss of its connections, but a database that is away when it starts is
+/// for its supervisor to deal with. A refusal of ours says all by itself, and has no error of the
+/// driver behind it.
 fn is_for_want_of_a_database(error: &WorkerError) -> bool {
     let WorkerError::Startup(error) = error else {
         return false;

@@ -12,9 +12,9 @@ use super::server::{DATABASE, Server, insist};
 use super::story::{Plan, Story};
 use crate::support::proxy::Proxy;
 
-/// How often the supervisor looks after its workers.
+/// The interval at which the supervisor checks its workers.
 const PACE: Duration = Duration::from_millis(20);
-/// What workers may take to start on a busy machine.
+/// The longest start of workers on a busy machine.
 const START: Duration = Duration::from_mins(2);
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct World {
     proxy: Proxy,
     pub(crate) server: Server,
     schedule: Schedule,
-    /// What is to be mended, and when.
+    /// The repairs that are due, with their times.
     mends: Vec<(Instant, Mend)>,
     hurries: bool,
     next_hurry: Instant,
@@ -38,7 +38,7 @@ enum Mend {
     Thaw(usize),
 }
 
-/// What was done to server and network.
+/// The disturbances of server and network.
 #[derive(Debug, Default, Clone, Copy)]
 struct Network {
     crashes: usize,
@@ -259,13 +259,15 @@ impl World {
         }
     }
 
-    /// Makes tasks that nobody can be working on any more as old as recovery wants them, and lets it look.
+    /// Makes tasks that nobody can be working on any more as old as recovery wants them, and lets
+    /// it look.
     async fn hurry(&mut self) {
         if !self.hurries || Instant::now() < self.next_hurry {
             return;
         }
         self.next_hurry = Instant::now() + Duration::from_millis(500);
-        // Every handler has ended after its timeout of 3 s, but for those of frozen processes, which recovery does not wait for either.
+        // Every handler has ended after its timeout of 3 s, except those of frozen processes,
+        // which recovery does not wait for either.
         let made_older = sqlx::raw_sql(
             "update pgflow.step_tasks
              set queued_at = queued_at - interval '1 minute', started_at = started_at - interval '1 minute'

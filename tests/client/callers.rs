@@ -91,7 +91,8 @@ impl Callers {
         assert!(is_done);
     }
 
-    /// Cuts the listening connection twice, and once more without waiting for the next one: what happens from now on happens while there is none.
+    /// Cuts the listening connection twice, and once more without waiting for the next one: what
+    /// happens from now on happens while there is none.
     pub(super) async fn lose_line(&self) {
         let mut line = self.until_listening(None).await;
         for _ in 0..2 {

@@ -1,4 +1,5 @@
-//! Ends that callers hear of. Where a wait looks by itself only after an hour, nothing but a notification ends it in time.
+//! Ends that callers hear of. Where a wait looks by itself only after an hour, nothing but a
+//! notification ends it in time.
 
 use pgflow::client::{Client, RunError, RunHandle};
 use pgflow::prelude::*;

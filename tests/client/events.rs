@@ -1,4 +1,5 @@
-//! Following runs. Where a stream looks by itself only after an hour, all that it tells in time was heard of.
+//! Following runs. Where a stream looks by itself only after an hour, all that it tells in time was
+//! heard of.
 
 use std::time::Duration;
 
@@ -92,7 +93,7 @@ async fn started(client: &Client, items: &[i64]) -> RunHandle<Parcel> {
     client.start::<Parcel>(&input).await.unwrap()
 }
 
-/// The event; none where the map goes on, which depends on the moments of looks.
+/// The event; none where the map continues, which depends on the moments of looks.
 fn describe(event: RunEvent<Step>) -> Option<String> {
     Some(match event {
         RunEvent::RunStarted { .. } => "run started".to_owned(),

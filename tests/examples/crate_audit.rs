@@ -93,7 +93,8 @@ async fn a_run_whose_process_was_killed_half_way_is_finished_by_the_next_one() {
     assert!(done < 2000, "the process was killed too late");
     assert_eq!(runs(&db.pool).await, [("started".to_owned(), None)]);
 
-    // The claims of the dead worker come back when their timeout and 30 s have passed: as if they had.
+    // The claims of the dead worker come back when their timeout and 30 s have passed: as if they
+    // had.
     sqlx::query(
         "with claimed as (update pgflow.claims set look_at = look_at - interval '10 minutes')
          update pgflow.step_tasks

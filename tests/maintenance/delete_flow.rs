@@ -95,7 +95,8 @@ async fn the_queues_that_are_named_are_those_that_go() {
     define_with_step_queues(&db.pool, "steps", &[step("a"), step("b").deps(&["a"])]).await;
     define(&db.pool, "idle", &[]).await;
     define(&db.pool, "guest", &[step("a")]).await;
-    // Named like a flow, and somebody else's. And one that a flow without steps has, and a step of another one besides.
+    // Named like a flow, and somebody else's. And one that a flow without steps has, and a step of
+    // another one besides.
     sqlx::raw_sql(
         "select pgmq.create('steps'), pgmq.create('orders_too');
          update pgflow.steps set queue_name = 'idle' where flow_slug = 'guest'",

@@ -1,4 +1,4 @@
-//! Why a step is not running, as a value.
+//! The reason why a step is not running, as a value.
 
 use pgflow::RefusalCode;
 use pgflow::inspect::{StepReason, explain_step, explain_step_as_json};

@@ -81,7 +81,8 @@ async fn a_run_that_has_not_ended_is_neither_counted_nor_removed() {
 async fn a_day_has_24_hours_in_every_time_zone() {
     let (db, _) = runs_that_ended(&[0]).await;
     let mut session = db.pool.begin().await.expect("a session");
-    // Between these days and today, the clocks have changed an odd number of times somewhere in each pair of time zones.
+    // Between these days and today, the clocks have changed an odd number of times somewhere in
+    // each pair of time zones.
     for zone in ["America/New_York", "Australia/Sydney"] {
         sqlx::query("select set_config('timezone', $1, true)")
             .bind(zone)

@@ -8,7 +8,7 @@ use crate::support::TestDb;
 use crate::support::flows::{claim, define, start, step, worker};
 use crate::support::rows::count;
 
-/// A batch that is cut off would be the first of the next call again, for ever.
+/// A batch that is cut off would be the first of the next call again, forever.
 #[tokio::test]
 async fn no_statement_timeout_of_the_pool_cuts_recovery_off() {
     let db = TestDb::new().await;

@@ -98,7 +98,7 @@ impl Blank {
         .unwrap()
     }
 
-    /// When everything was applied, as one text.
+    /// Returns the times at which everything was applied, as one text.
     pub(crate) async fn applied_at(&self) -> String {
         self.text(
             "select string_agg(name || ' ' || applied_at, ', ' order by name) from (
@@ -109,7 +109,7 @@ impl Blank {
         .await
     }
 
-    /// What is recorded, without times.
+    /// Returns the records, without times.
     pub(crate) async fn digests(&self) -> String {
         self.text(
             "select string_agg(entry, ', ' order by entry) from (

@@ -1,4 +1,5 @@
-//! A database whose language has small letters of its own: names are those of ASCII all the same, as the workers derive them.
+//! A database whose language has small letters of its own: names are those of ASCII anyway,
+//! as the workers derive them.
 
 use pgflow_definition::queue::{default_queue, step_queue};
 use pgflow_migrations::FUNCTIONS;

@@ -1,4 +1,4 @@
-//! One migrator at a time, and none for ever.
+//! One migrator at a time, and none forever.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn a_migrator_that_waits_in_vain_says_who_holds_the_lock() {
         "{message}"
     );
 
-    // Its end, however it ends, lets the next one go on.
+    // Its end, however it ends, lets the next one continue.
     let waiting = tokio::spawn({
         let pool = database.pool.clone();
         async move { migrate::migrate(&pool).await }

@@ -1,4 +1,5 @@
-//! Migrations: fresh, again, at once, with few privileges, over what does not fit; by hand through the script.
+//! Migrations: fresh, again, at once, with few privileges, over what does not fit; manually through
+//! the script.
 
 mod blank;
 mod fresh;

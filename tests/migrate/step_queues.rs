@@ -1,4 +1,5 @@
-//! Migration 0003: what it can't carry is refused with a list, and nothing changes; a database in use goes on.
+//! Migration 0003: what it can't carry is refused with a list, and nothing changes; a database in
+//! use continues.
 
 use pgflow_migrations::{LATEST_VERSION, PROTOCOL_VERSION};
 use pgflow_runtime::migrate::{self, MigrateError, Migrator, NotReadyError, check_installed};
@@ -27,7 +28,7 @@ fn flow(slug: &str, steps: &[&str]) -> String {
     std::iter::once(flow).chain(steps).collect()
 }
 
-/// How the upgrade is refused, by `migrate` and by the script; neither changes anything.
+/// Returns the refusal of the upgrade, by `migrate` and by the script; neither changes anything.
 async fn refusal(database: &Blank) -> String {
     let (dump, rows) = (database.dump().await, stored(&database.pool).await);
     let error = migrate::migrate(&database.pool).await.unwrap_err();
@@ -64,7 +65,8 @@ async fn protocol(database: &Blank) -> i64 {
         .await
 }
 
-/// That the upgrade of a database in use is refused for these rows, naming each of what is listed; and goes through once they are gone.
+/// That the upgrade of a database in use is refused for these rows, naming each of what is listed;
+/// and goes through once they are gone.
 async fn assert_refused(rows: &str, message: &str, listed: &[&str], cure: &str) {
     let database = populated().await;
     database.run(rows).await;

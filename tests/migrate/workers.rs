@@ -1,4 +1,5 @@
-//! Migration 0004: what is known of workers and their functions is carried, and a database in use goes on.
+//! Migration 0004: what is known of workers and their functions is carried, and a database in use
+//! continues.
 
 use std::time::Duration;
 
@@ -63,7 +64,8 @@ async fn functions_and_workers_are_carried_as_they_are_and_none_is_fenced() {
     assert_eq!(states, "1f running 0, dd lost 1, ee stopped 0, ff lost 0");
 }
 
-/// It holds its function's row before it writes its own; the upgrade must not hold the workers while it waits for the functions.
+/// It holds its function's row before it writes its own; the upgrade must not hold the workers
+/// while it waits for the functions.
 #[tokio::test]
 async fn the_upgrade_waits_for_a_worker_that_registers() {
     let database = populated().await;

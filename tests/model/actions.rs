@@ -1,4 +1,5 @@
-//! What may happen to a flow, in numbers that are reduced to what is possible when its turn comes.
+//! The possible actions on a flow, in numbers that are reduced to the possible ones when their turn
+//! comes.
 
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ pub(crate) enum AttemptOf {
     Later,
 }
 
-/// What a handler returns.
+/// The output of a handler.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Shape {
     Right,
@@ -170,7 +171,7 @@ impl Item {
     }
 }
 
-/// What a handler of this task returns.
+/// Returns the output of this task's handler.
 pub(crate) fn output(model: &Model, key: TaskKey, number: usize, shape: Shape) -> Option<Value> {
     let has_step = key.step < model.flow.steps.len();
     let must_be_array = has_step && model.flow.must_return_array(key.step);
@@ -268,7 +269,8 @@ impl Action {
     }
 }
 
-/// The worker of the first task gives back its own and, in vain, those of others. `attempt` is that of the first.
+/// The worker of the first task returns its own and, in vain, those of others. `attempt` is that
+/// of the first.
 fn release(model: &Model, tasks: &[usize], attempt: AttemptOf, by_another: bool) -> Option<Call> {
     let started = started(model);
     let tasks: Vec<TaskKey> = tasks.iter().filter_map(|&n| nth(&started, n)).collect();

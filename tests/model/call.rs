@@ -61,7 +61,7 @@ pub(crate) enum Call {
         delay: i32,
         too_long: bool,
     },
-    /// Tasks with the attempts that the worker gives back.
+    /// Tasks with the attempts that the worker returns.
     Release {
         worker: usize,
         tasks: Vec<(TaskKey, i32)>,

@@ -1,4 +1,5 @@
-//! The model's state and answers against the database's. What the model leaves to the database is checked for being allowed.
+//! The model's state and answers against the database's. What the model leaves to the database is
+//! checked for being allowed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -55,7 +56,8 @@ pub(crate) fn answers(model: &Answer, sql: &Answer) -> Result<(), String> {
     same(|| "answer".to_owned(), model, sql)
 }
 
-/// Tells the model which messages its new tasks got: each a new one, younger than all that the queue had before.
+/// Tells the model which messages its new tasks got: each a new one, younger than all that the
+/// queue had before.
 pub(crate) fn adopt_messages(
     model: &mut Model,
     before: &Snapshot,
@@ -236,7 +238,8 @@ fn messages(model: &Model, before: &Snapshot, after: &Snapshot) -> Result<(), St
     same(what, &only(&archived, found), &only(found, &archived))
 }
 
-/// From when a message can be read. A call happens after the snapshot before it and before the one after it.
+/// From when a message can be read. A call happens after the snapshot before it and before the one
+/// after it.
 fn visibility(
     key: TaskKey,
     message: &Message,

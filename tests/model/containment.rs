@@ -1,8 +1,9 @@
-//! Whether JSON contains JSON, as conditions ask for it with `@>`.
+//! The check whether JSON contains JSON, as conditions ask for it with `@>`.
 
 use serde_json::Value;
 
-/// Whether all that the pattern says is found in the value. The pattern is an object, as that of a condition is.
+/// Returns whether all that the pattern says is found in the value. The pattern is an object, as
+/// that of a condition is.
 pub(crate) fn contains(value: &Value, pattern: &Value) -> bool {
     match (value, pattern) {
         (Value::Object(value), Value::Object(pattern)) => pattern

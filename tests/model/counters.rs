@@ -1,10 +1,10 @@
-//! What the counters must say, by counting.
+//! The required values of the counters, by counting.
 
 use serde_json::Value;
 
 use super::state::{Model, RunStatus, StepStatus, TaskStatus};
 
-/// What the tasks of a step run over.
+/// The elements of a step's tasks.
 pub(crate) enum Elements<'a> {
     /// The source of a map is not settled.
     Unknown,
@@ -25,7 +25,7 @@ impl Model {
             .count()
     }
 
-    /// How many tasks a step has; unknown while the source of a map is not settled.
+    /// Returns the number of tasks of a step; unknown while the source of a map is not settled.
     pub(crate) fn initial_tasks(&self, run: usize, step: usize) -> Option<usize> {
         match self.elements(run, step) {
             Elements::Unknown => None,
@@ -84,7 +84,7 @@ impl Model {
         })
     }
 
-    /// Whether nothing is left to do.
+    /// Returns whether nothing is left to do.
     pub(crate) fn has_ended(&self) -> bool {
         self.runs.iter().all(|run| run.status != RunStatus::Started)
     }

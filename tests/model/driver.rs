@@ -16,7 +16,7 @@ use super::snapshot::Snapshot;
 use super::sql;
 use super::state::{Hidden, Model, Task, TaskStatus, Text};
 
-/// How often something happened; proves that the cases reach what they are to test.
+/// The number of times that something happened; proves that the cases reach their subjects.
 pub(crate) type Tally = BTreeMap<String, usize>;
 
 pub(crate) struct Driver<'a> {
@@ -193,7 +193,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// What has ended changes no more.
+    /// Reports on ended tasks, which must change nothing.
     async fn report_late(&mut self) -> Result<(), String> {
         let ended: Vec<TaskKey> = self.model.tasks().map(|(key, _)| key).collect();
         let late = ended.iter().step_by(3).map(|&task| Completion {
@@ -216,7 +216,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// What was read change by change is what is there, and the log of all transitions is in order.
+    /// Checks that the rows equal the changes that were read one by one, and that the log of all
+    /// transitions is in order.
     async fn check_the_whole(&mut self) -> Result<(), String> {
         let flow = &self.model.flow;
         let whole = Snapshot::default().next(self.connection, flow).await?;

@@ -1,4 +1,5 @@
-//! What a call has told listeners: each event once, with the payload that the model expects, in an order that the design allows.
+//! The events of a call: each once, with the payload that the model expects, in an order that the
+//! design allows.
 
 use std::collections::BTreeMap;
 
@@ -76,8 +77,8 @@ fn payload(event: &Event, row: &EventRow) -> Result<(), String> {
     same_text(what("error"), event.error.as_ref(), error)
 }
 
-/// A run starts before all else and ends after it, right after its culprit. A step comes after what it depended on; what is skipped
-/// with a dependency need not wait for the others.
+/// A run starts before all else and ends after it, right after its culprit. A step comes after what
+/// it depended on; what is skipped with a dependency need not wait for the others.
 fn order(flow: &Flow, sent: &[(EventKey, &EventRow)]) -> Result<(), String> {
     for (place, ((run, step, kind), row)) in sent.iter().enumerate() {
         let earlier = || sent[..place].iter().filter(|((other, ..), _)| other == run);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// What becomes of a step whose condition is unmet, or whose task is out of attempts.
+/// The fate of a step whose condition is unmet, or whose task is out of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Skip,
@@ -47,7 +47,7 @@ pub(crate) struct Flow {
     pub(crate) max_attempts: i32,
     pub(crate) base_delay: i32,
     pub(crate) timeout: i32,
-    /// Whether each step has a queue of its own.
+    /// `true` if each step has a queue of its own.
     pub(crate) own_queues: bool,
 }
 
@@ -97,7 +97,7 @@ impl Flow {
             .collect()
     }
 
-    /// Whether a step has to return an array.
+    /// Returns whether a step has to return an array.
     pub(crate) fn must_return_array(&self, step: usize) -> bool {
         !self.steps[step].is_map && !self.maps_over(step).is_empty()
     }

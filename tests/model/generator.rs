@@ -1,5 +1,6 @@
-//! Random cases: a flow, the inputs of its runs, and actions. All are made of small numbers that mean something whatever else is there,
-//! so a case may lose steps, runs and actions, and still be one.
+//! Random cases: a flow, the inputs of its runs, and actions. All are made of small numbers that
+//! mean something whatever else is there, so a case may lose steps, runs and actions, and still be
+//! one.
 
 use proptest::bits::u16::sampled;
 use proptest::bool::weighted;
@@ -43,7 +44,7 @@ pub(crate) fn input_of(takes_array: bool, number: usize) -> Value {
     }
 }
 
-/// What a pattern asks for: the number of a key, and of a value.
+/// The requirement of a pattern: the number of a key, and of a value.
 type Pattern = Option<(usize, usize)>;
 
 #[derive(Debug, Clone)]

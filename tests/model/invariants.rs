@@ -196,7 +196,7 @@ fn messages(state: &Snapshot) -> Option<String> {
     twice.map(|id| format!("I4: message {id:?} is live and archived"))
 }
 
-/// What has ended stays as it is.
+/// Checks that ended rows do not change.
 fn terminal_rows_stay(before: &Snapshot, after: &Snapshot) -> Option<String> {
     for (number, old) in &before.runs {
         if old.has_ended() && after.runs.get(number) != Some(old) {
@@ -253,7 +253,7 @@ fn attempts(before: &Snapshot, after: &Snapshot, call: &Call) -> Option<String> 
     None
 }
 
-/// What ended in this call was told once, and nothing else.
+/// Checks that each end in this call sent one event, and nothing else did.
 fn events(before: &Snapshot, after: &Snapshot) -> Option<String> {
     let mut told: BTreeMap<(usize, &str, &str), usize> = BTreeMap::new();
     for event in &after.events {

@@ -83,7 +83,7 @@ fn failure(task: TaskKey) -> Call {
 /// A call, with the states before and after it.
 type Moment = (Call, Snapshot, Snapshot);
 
-/// Run 0 goes on, its steps 0 and 1 have ended; run 1 has failed last.
+/// Run 0 continues, its steps 0 and 1 have ended; run 1 has failed last.
 async fn moments(driver: &mut Driver<'_>) -> Vec<Moment> {
     let start = || Call::Start { input: json!({}) };
     let claim = Call::Claim { worker: 0, max: 6 };
@@ -119,7 +119,7 @@ fn set(text: &mut String, value: &str) {
     value.clone_into(text);
 }
 
-/// What is changed before and after the last call.
+/// A change of the snapshots before and after the last call.
 type Tampering = fn(&mut Snapshot, &mut Snapshot);
 
 const TAMPERINGS: [(&str, Tampering); 21] = [

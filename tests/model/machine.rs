@@ -1,7 +1,7 @@
-//! The state machines of the design: how runs go on without a worker, and how work ends.
+//! The state machines of the design: how runs continue without a worker, and how work ends.
 //!
-//! Where the design leaves an order open, these hold: conditions are decided until none is left to decide, then every empty map
-//! completes, and so on; steps with tasks start last.
+//! Where the design leaves an order open, these hold: conditions are decided until none is left to
+//! decide, then every empty map completes, and so on; steps with tasks start last.
 
 use serde_json::{Map, Value, json};
 
@@ -140,7 +140,8 @@ impl Model {
             && !definition.forbidden.as_ref().is_some_and(holds)
     }
 
-    /// Decides the conditions of the ready steps: an unmet `fail` wins, the lowest step first. Returns whether any was unmet.
+    /// Decides the conditions of the ready steps: an unmet `fail` wins, the lowest step first.
+    /// Returns whether any was unmet.
     fn resolve_conditions(&mut self, run: usize) -> bool {
         let mut unmet = self.ready(run);
         unmet.retain(|&step| !self.meets_condition(run, step));

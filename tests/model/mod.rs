@@ -1,10 +1,12 @@
-//! The SQL core against a pure model of it: random flows, several runs of each under everything that workers do, in random order.
+//! The SQL core against a pure model of it: random flows, several runs of each under everything
+//! that workers do, in random order.
 //!
-//! After each call the complete state, the call's answer and its events must be what the model says, and the invariants I1 to I8
-//! must hold on what was read. What fails is shrunk to a small flow and a short list of calls.
+//! After each call the complete state, the call's answer and its events must be what the model
+//! says, and the invariants I1 to I8 must hold on what was read. What fails is shrunk to a small
+//! flow and a short list of calls.
 //!
-//! `PGFLOW_MODEL_RUNS=n` drives n runs instead of the usual number; `PGFLOW_MODEL_SEED=n` starts with that case. A failure prints the
-//! command that repeats it.
+//! `PGFLOW_MODEL_RUNS=n` drives n runs instead of the usual number; `PGFLOW_MODEL_SEED=n` starts
+//! with that case. A failure prints the command that repeats it.
 
 mod actions;
 mod call;

@@ -31,7 +31,8 @@ impl Model {
         }
     }
 
-    /// Does a call. `next_run` is the id of the run that the next start makes. Returns the answer and the events.
+    /// Does a call. `next_run` is the id of the run that the next start makes. Returns the answer
+    /// and the events.
     pub(crate) fn apply(&mut self, call: &Call, next_run: Uuid) -> (Answer, Vec<Event>) {
         self.call += 1;
         let answer = match call {
@@ -85,7 +86,7 @@ impl Model {
         }
     }
 
-    /// Whether a task, its step and its run are running.
+    /// Returns whether a task, its step and its run are running.
     fn is_running(&self, key: TaskKey) -> bool {
         let run = &self.runs[key.run];
         let step = &run.steps[key.step];
@@ -94,7 +95,7 @@ impl Model {
             && step.tasks[key.index].status == TaskStatus::Started
     }
 
-    /// Whether a report speaks for the attempt that is running.
+    /// Returns whether a report speaks for the attempt that is running.
     fn is_current(&self, key: TaskKey, attempt: Option<i32>) -> bool {
         let current = self.task(key).map(|task| task.attempts);
         self.is_running(key) && (attempt.is_none() || attempt == current)
@@ -125,14 +126,14 @@ impl Model {
         Answer::Run(self.runs[run].status.name().to_owned())
     }
 
-    /// Whether a worker has a task that runs.
+    /// Returns whether a worker has a task that runs.
     fn is_busy(&self, worker: usize) -> bool {
         self.tasks()
             .any(|(_, task)| task.status == TaskStatus::Started && task.worker == Some(worker))
     }
 
-    /// Nothing runs beside an attempt alone: until its worker runs nothing else it starts nothing, then that attempt,
-    /// then nothing until it has ended.
+    /// Nothing runs beside an attempt alone: until its worker runs nothing else it starts nothing,
+    /// then that attempt, then nothing until it has ended.
     fn claim(&mut self, worker: usize, max: usize) -> Answer {
         if let Some(&(key, attempt)) = self.alone.get(&worker) {
             let task = self.task(key).expect("a task stays");
@@ -254,8 +255,8 @@ impl Model {
         }
     }
 
-    /// A batch is all or nothing. A type violation fails its run before anything else of that run completes; what does complete,
-    /// completes before any run goes on.
+    /// A batch is all or nothing. A type violation fails its run before anything else of that run
+    /// completes; what does complete, completes before any run continues.
     fn complete(&mut self, items: &[Completion]) -> Answer {
         if items.iter().any(|item| self.task(item.task).is_none()) {
             return Answer::Refused(UNKNOWN_TASK.to_owned());
@@ -417,7 +418,7 @@ impl Model {
         self.hide(key, hidden);
     }
 
-    /// Only what the worker still runs, in that attempt, is given back.
+    /// Only what the worker still runs, in that attempt, is returned.
     fn release(&mut self, worker: usize, tasks: &[(TaskKey, i32)]) -> Answer {
         let mut released = 0;
         for &(key, attempt) in tasks {
@@ -438,8 +439,8 @@ impl Model {
         self.is_running(key) && age > i64::from(self.flow.timeout(key.step)) + 30
     }
 
-    /// What has attempts left is queued again, first, and so is once more what ended with its worker at its last
-    /// attempt; then the rest ends, in the order of locks.
+    /// Recovers tasks: those with attempts left are queued again, first, and so, once more, is a
+    /// task whose worker ended at its last attempt; then the rest ends, in the order of locks.
     fn recover(&mut self, dead: Option<usize>) -> Answer {
         let is_lost = |task: &Task| dead.is_some() && task.worker == dead;
         let stalled = self.tasks().map(|(key, task)| (key, is_lost(task)));
@@ -486,8 +487,8 @@ impl Model {
     }
 }
 
-/// Twice as long after each failure, and up to a quarter more at random; at most as long as the cap, where it is up to
-/// a fifth less.
+/// Twice as long after each failure, and up to a quarter more at random; at most as long as the
+/// cap, where it is up to a fifth less.
 fn backoff(base_delay: i32, failures: i32) -> Hidden {
     if base_delay == 0 {
         return Hidden::No;

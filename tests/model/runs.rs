@@ -11,7 +11,7 @@ use crate::support::invariants::assert_invariants;
 const USUAL_RUNS: usize = 2000;
 const PARTS: usize = 4;
 
-/// What the usual number of runs must have reached, in each part.
+/// The events that the usual number of runs must have reached, in each part.
 const REACHED: [&str; 28] = [
     "item completed",
     "item failed",

@@ -11,7 +11,7 @@ use super::driver::{Driver, Tally};
 use super::generator::{Case, case};
 use super::shrink::smaller;
 
-/// How long to look for a smaller case.
+/// The time for the search of a smaller case.
 const SHRINKING: Duration = Duration::from_mins(1);
 
 /// A case that fails, made as small as possible.
@@ -21,7 +21,7 @@ pub(crate) struct Failed {
     pub(crate) case: Case,
     pub(crate) calls: Vec<String>,
     pub(crate) difference: String,
-    /// How many cases were tried on the way.
+    /// The number of cases that were tried on the way.
     tried: usize,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Failed {
     }
 }
 
-/// What a search covered.
+/// The coverage of a search.
 #[derive(Debug, Default)]
 pub(crate) struct Covered {
     pub(crate) cases: usize,

@@ -1,4 +1,5 @@
-//! The database of a search: one flow, whose definition each case replaces, and all the queues that any case needs.
+//! The database of a search: one flow, whose definition each case replaces, and all the queues that
+//! any case needs.
 
 use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{AssertSqlSafe, Executor};
@@ -15,7 +16,7 @@ pub(crate) const FLOW: &str = "f";
 pub(crate) const ONE_QUEUE: &str = "one";
 pub(crate) const ALL_QUEUES: &str = "all";
 
-/// What each case leaves behind, in an order that foreign keys allow.
+/// The remains of each case, in an order that foreign keys allow.
 const REMOVED: [&str; 9] = [
     "pgflow.claims",
     "pgflow.step_tasks",
@@ -150,7 +151,8 @@ fn builder(flow: &Flow, definition: &Step) -> crate::support::flows::Step {
     new
 }
 
-/// The routes are written by hand: making and dropping a dozen queues for each case, as startup does, takes longer than driving it.
+/// The routes are written manually: making and dropping a dozen queues for each case, as startup
+/// does, takes longer than driving it.
 async fn route_steps_to_their_own_queues(connection: &mut PgConnection) -> sqlx::Result<()> {
     let names: Vec<String> = (1..=MAX_STEPS).map(queue_name).collect();
     sqlx::query("update pgflow.steps set queue_name = ($1::text[])[step_index + 1]")

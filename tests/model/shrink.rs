@@ -1,5 +1,5 @@
-//! Smaller cases than a given one, most daring first. Taking any of them that still fails, again and again, ends with a case of which
-//! nothing can be left out.
+//! Smaller cases than a given one, most daring first. Taking any of them that still fails, again
+//! and again, ends with a case of which nothing can be left out.
 
 use super::actions::{Action, Among, AttemptOf, Item, Pick, Shape};
 use super::flow::{Flow, Mode, Step};

@@ -1,4 +1,5 @@
-//! The complete state of the database: read in one query, which returns the rows that changed since the last one and counts all.
+//! The complete state of the database: read in one query, which returns the rows that changed since
+//! the last one and counts all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use super::flow::Flow;
 use super::rows::{EventRow, MessageRow, RunRow, StepRow, TaskRow};
 use super::setup::{ALL_QUEUES, ONE_QUEUE};
 
-/// `VIEW`: of one queue or all. Rows whose last writer is as young as this snapshot's `next_writer` may be new to it. What was removed shows in the counts.
+/// `VIEW`: of one queue or all. Rows whose last writer is as young as this snapshot's `next_writer`
+/// may be new to it. What was removed shows in the counts.
 const QUERY: &str = "
 select
     pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
@@ -54,7 +56,7 @@ select
         from realtime.messages where n > $2
     )";
 
-/// What the database holds, and what was sent since the snapshot before.
+/// The contents of the database, and the events since the snapshot before.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Snapshot {
     /// The server's clock, in microseconds.
@@ -140,7 +142,7 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// Whether this is all there is: no row has gone.
+    /// Checks whether this is all there is: no row has gone.
     fn assert_complete(&self, row: &PgRow) -> Result<(), String> {
         let count = |place| row.try_get(place).unwrap_or(-1);
         let counts: [i64; 4] = [count(2), count(3), count(4), count(5)];

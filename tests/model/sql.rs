@@ -13,7 +13,8 @@ use super::setup::{FLOW, queue_name, worker_id};
 use super::snapshot::{run_number, step_place};
 use super::state::Model;
 
-/// What a task's key stands for in the database; what does not exist in the model does not exist there.
+/// The database's address of a task's key; a key that does not exist in the model does not exist
+/// there.
 #[derive(Debug, Default)]
 struct Addresses {
     run_ids: Vec<Uuid>,

@@ -1,4 +1,5 @@
-//! What the model knows: runs, their steps and tasks, and where each task's message is. No counter is kept: see `counters`.
+//! The state of the model: runs, their steps and tasks, and the place of each task's message. No
+//! counter is kept: see `counters`.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +95,7 @@ impl Text {
     }
 }
 
-/// When a message can be read again, counted from the call that decided it.
+/// The time at which a message can be read again, counted from the call that decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
     /// It can be read now.
@@ -124,13 +125,14 @@ pub(crate) struct Message {
 pub(crate) struct Task {
     pub(crate) status: TaskStatus,
     pub(crate) attempts: i32,
-    /// Those that were postponed or given back.
+    /// Those that were postponed or returned.
     pub(crate) uncounted: i32,
     /// Since the last attempt that counts.
     pub(crate) postponed: i32,
     /// The first of these postponements was longer ago than a task may be postponed.
     pub(crate) is_postponed_too_long: bool,
-    /// Whether its attempts ended with its workers, so that one more follows, beside which nothing runs.
+    /// `true` if its attempts ended with its workers, so that one more follows, beside which
+    /// nothing runs.
     pub(crate) runs_alone: bool,
     pub(crate) requeues: i32,
     pub(crate) is_permanently_stalled: bool,
@@ -138,7 +140,7 @@ pub(crate) struct Task {
     pub(crate) element: Option<Value>,
     pub(crate) output: Option<Value>,
     pub(crate) error: Option<Text>,
-    /// Who runs it.
+    /// The worker that runs it.
     pub(crate) worker: Option<usize>,
     /// For how long the test pretends that it has been running.
     pub(crate) age: i64,
@@ -161,7 +163,7 @@ pub(crate) struct StepState {
 }
 
 impl StepState {
-    /// Whether dependents need not wait for it any longer.
+    /// Returns whether dependents need not wait for it any longer.
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.status, StepStatus::Completed | StepStatus::Skipped)
     }
@@ -197,7 +199,7 @@ pub(crate) struct Model {
     pub(crate) runs: Vec<Run>,
     /// The attempts that workers make room for, or run alone, by worker.
     pub(crate) alone: BTreeMap<usize, (TaskKey, i32)>,
-    /// What the current call has emitted.
+    /// The events of the current call.
     pub(crate) events: Vec<Event>,
     /// The number of the current call.
     pub(crate) call: usize,

@@ -1,7 +1,8 @@
-//! Faults that the tests must find: one file each, which tells the function, the exact text and what to put in its place.
+//! Faults that the tests must find: one file each, which tells the function, the exact text and
+//! what to put in its place.
 //!
-//! The script `run` plants one after the other and runs the tests: `PGFLOW_TEST_MUTATION` names the fault that the databases of a test
-//! program get.
+//! The script `run` plants one after the other and runs the tests: `PGFLOW_TEST_MUTATION` names the
+//! fault that the databases of a test program get.
 
 use std::path::PathBuf;
 use std::{env, fs};

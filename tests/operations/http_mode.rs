@@ -1,4 +1,5 @@
-//! `docs/http-mode.md`, run from its first statement to a posted request, with stand-ins for the extensions.
+//! `docs/http-mode.md`, run from its first statement to a posted request, with stand-ins for the
+//! extensions.
 
 use serde_json::{Value, json};
 
@@ -51,6 +52,6 @@ async fn the_page_leads_from_nothing_to_a_posted_request_and_its_schedule() {
             "select pgflow.requeue_stalled_tasks()"
         ]
     );
-    // What the schedule runs, the page has run by hand.
+    // What the schedule runs, the page has run manually.
     the(&page, "from pgflow.ensure_workers()");
 }

@@ -1,4 +1,5 @@
-//! The SQL of `docs/http-mode.md`, `docs/operations.md` and `docs/rollout.md`, run as it stands there.
+//! The SQL of `docs/http-mode.md`, `docs/operations.md` and `docs/rollout.md`, run as it stands
+//! there.
 
 mod http_mode;
 mod page;

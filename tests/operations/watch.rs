@@ -186,7 +186,7 @@ async fn each_statement_finds_or_does_what_the_page_says() {
     assert_invariants(pool).await;
 }
 
-/// What changes something.
+/// Runs the statements that change something.
 async fn settings(page: &mut Page, runs: &Runs, role: &str) {
     let pool = page.pool.clone();
     let old = "update pgflow.runs set started_at = now() - interval '41 days', completed_at = now() - interval '40 days' where status = 'completed'";

@@ -30,7 +30,8 @@ async fn every_function_has_a_pinned_search_path_with_the_callers_schema_last() 
     }
 }
 
-/// Types of the caller that tell who uses them, tables that would catch rows, and the record of what they caught.
+/// Types of the caller that tell who uses them, tables that would catch rows, and the record of
+/// what they caught.
 const TRAPS: &str = "
 create temp table caught (who pg_catalog.text);
 grant insert on caught to public;
@@ -60,7 +61,8 @@ create temp view live_workers as select * from pgflow.live_workers;
 create temp view pg_class as select * from pg_catalog.pg_class where pg_temp.spy();
 ";
 
-/// Whose rights the traps got. The caller's own are no prey: it runs into them itself, as when the driver looks up a type.
+/// Returns the roles whose rights the traps got. The caller's own are no prey: it runs into them
+/// itself, as when the driver looks up a type.
 async fn caught(session: &mut PgConnection) -> Vec<String> {
     sqlx::query_scalar("delete from caught where who <> session_user returning who")
         .fetch_all(session)
@@ -143,7 +145,8 @@ async fn types_and_tables_of_the_caller_change_nothing() {
     let installed = Installed::new().await;
     let attacker = installed.worker().await;
     let name = installed.name_of("worker");
-    // All functions, so that those of the owner that the recipe keeps closed are tried as well; and one that is written carelessly.
+    // All functions, so that those of the owner that the recipe keeps closed are tried as well; and
+    // one that is written carelessly.
     run(
         &installed.owner,
         &format!(

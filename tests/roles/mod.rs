@@ -1,4 +1,5 @@
-//! The recipe of `docs/roles.md`, run as it stands there, and what the roles that it makes may and may not do.
+//! The recipe of `docs/roles.md`, run as it stands there, and what the roles that it makes may and
+//! may not do.
 
 mod application;
 mod definer;
@@ -51,7 +52,8 @@ impl Orders {
     }
 }
 
-/// A database that a role without superuser rights owns and has migrated, with the groups and their rights.
+/// A database that a role without superuser rights owns and has migrated, with the groups and their
+/// rights.
 struct Installed {
     db: TestDb,
     owner: PgPool,
@@ -74,12 +76,13 @@ impl Installed {
         Self { db, owner }
     }
 
-    /// What the owner does after each migration.
+    /// Does the work of the owner after each migration.
     async fn grant(&self) {
         run(&self.owner, &Recipe::read().grants).await;
     }
 
-    /// Runs a block of the recipe that makes a login role, under a name that no other test uses; connects as that role.
+    /// Runs a block of the recipe that makes a login role, under a name that no other test uses;
+    /// connects as that role.
     async fn login(&self, block: &str, role: &str) -> PgPool {
         let block = block.replace("orders_", &format!("{}_", self.db.name));
         run(&self.db.pool, &block).await;
@@ -120,7 +123,7 @@ impl Installed {
     }
 }
 
-/// What somebody who may create roles does, once per server.
+/// Does the work of a role that may create roles, once per server.
 async fn make_groups(pool: &PgPool) {
     let _alone = GROUPS.lock().await;
     run(pool, &Recipe::read().groups).await;

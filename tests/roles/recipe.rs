@@ -11,7 +11,8 @@ use sqlx::PgPool;
 use super::recipe_file::Recipe;
 use super::{Installed, Orders, callable, make_groups, run};
 
-/// What the runtime calls for the owner only: to maintain the database, to make it a developer's own, to test flows.
+/// The functions that the runtime calls for the owner only: to maintain the database, to make it a
+/// developer's own, to test flows.
 const OWNERS: [&str; 14] = [
     "_worker_functions_of",
     "archive_unsupported_messages",
@@ -67,7 +68,7 @@ fn workers_get_what_the_runtime_calls_and_readers_what_changes_nothing() {
     );
     // Called by the view that the runtime reads.
     called.insert("_waiting_messages".to_owned());
-    // Called by workers of older releases, which go on while they are replaced.
+    // Called by workers of older releases, which continue while they are replaced.
     called.insert("worker_heartbeat".to_owned());
     called.insert("requeue_stalled_tasks".to_owned());
     // What is called for readers only, is theirs.

@@ -38,8 +38,8 @@ async fn share_a_process(pool: &PgPool, workers: &[Uuid], pid: i32) {
     }
 }
 
-/// A map of `elements`, of which element 0 has used up its two attempts by the deaths of its workers. The
-/// others wait.
+/// A map of `elements`, of which element 0 has used up its two attempts by the deaths of its
+/// workers. The others wait.
 async fn poisoned(elements: usize) -> (TestDb, Uuid) {
     let (db, first) = database_with(&[step("m").map().max_attempts(2)]).await;
     let input: Vec<usize> = (0..elements).collect();

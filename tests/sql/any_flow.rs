@@ -1,5 +1,5 @@
-//! Random flows under everything that workers do at once: complete, fail, stall, give back, report late. Every run ends, no call
-//! fails, and the invariants hold.
+//! Random flows under everything that workers do at once: complete, fail, stall, return, report
+//! late. Every run ends, no call fails, and the invariants hold.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -150,7 +150,8 @@ async fn sessions_that_work_on_the_same_runs_do_not_get_in_each_others_way() {
         sessions.spawn(async move { work(&pool, &mut random, &served, false).await });
     }
     sessions.join_all().await;
-    // A session ends when it finds no work, though others may still give some back; and recovery leaves alone what others hold.
+    // A session ends when it finds no work, though others may still give some back; and recovery
+    // leaves alone what others hold.
     while count(
         &db.pool,
         "pgflow.step_tasks where status in ('queued', 'started')",

@@ -1,4 +1,5 @@
-//! `archive_unsupported_messages`: the way out for a worker function that a stray message has disabled.
+//! `archive_unsupported_messages`: the way out for a worker function that a stray message has
+//! disabled.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;

@@ -1,4 +1,5 @@
-//! Every public function with arguments that are missing or empty: it answers, or refuses with a code of its own.
+//! Every public function with arguments that are missing or empty: it answers, or refuses with a
+//! code of its own.
 
 use sqlx::postgres::PgPool;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -13,7 +14,8 @@ const KNOWN: &str = "
     select pgflow.register_worker('11111111-1111-1111-1111-111111111111', 'w', 'f', null, 'f', '{}');
     select pgflow.start_flow('f', '1', '22222222-2222-2222-2222-222222222222')";
 
-/// For each argument of each public function, calls in which that argument alone is missing or empty.
+/// For each argument of each public function, calls in which that argument alone is missing or
+/// empty.
 const CALLS: &str = r"
     select format(
         'select pgflow.%I(%s)', p.proname,

@@ -1,4 +1,5 @@
-//! Queues that somebody dropped, and messages that lie in the queue and in its archive at once: no run hangs for it, and no other run does.
+//! Queues that somebody dropped, and messages that lie in the queue and in its archive at once: no
+//! run hangs for it, and no other run does.
 
 use serde_json::json;
 use sqlx::PgPool;

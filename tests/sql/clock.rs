@@ -1,4 +1,5 @@
-//! A clock that was set back, as by a failover to a server whose clock is behind: what happened so far happened in the future.
+//! A clock that was set back, as by a failover to a server whose clock is behind: what happened so
+//! far happened in the future.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;

@@ -1,4 +1,4 @@
-//! `deprecate_workers`: workers are told to stop, and their functions stay as they are.
+//! `deprecate_workers`: workers are asked to stop, and their functions stay as they are.
 
 use serde_json::json;
 use sqlx::postgres::{PgExecutor, PgPool};

@@ -1,4 +1,4 @@
-//! `disable_worker_function`: nothing starts the function again; what runs goes on.
+//! `disable_worker_function`: nothing starts the function again; what runs continues.
 
 use serde_json::{Value, json};
 use sqlx::postgres::{PgExecutor, PgPool};

@@ -1,4 +1,5 @@
-//! Maps over nothing: complete at once, with `[]`, whatever is behind them follows in the same call.
+//! Maps over nothing: complete at once, with `[]`, whatever is behind them follows in the same
+//! call.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! `enable_worker_function`: a function that was disabled may start again; a fence ends with what it has recorded.
+//! `enable_worker_function`: a function that was disabled may start again; a fence ends with what
+//! it has recorded.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

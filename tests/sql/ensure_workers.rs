@@ -1,5 +1,5 @@
-//! `ensure_workers`: the `http` functions that somebody should start, and their invocation where `pg_net` is there: a stand-in for it, and for
-//! Vault, records what it is asked for.
+//! `ensure_workers`: the `http` functions that somebody should start, and their invocation where
+//! `pg_net` is there: a stand-in for it, and for Vault, records what it is asked for.
 
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
@@ -60,7 +60,8 @@ async fn with_functions(names: &[&str]) -> TestDb {
     db
 }
 
-/// Installs what `pg_net` offers, with its names and defaults. It fails for URLs that say so, and lays open whatever it was given.
+/// Installs what `pg_net` offers, with its names and defaults. It fails for URLs that show it, and
+/// lays open whatever it was given.
 async fn install_net(pool: &PgPool) {
     execute(
         pool,
@@ -104,7 +105,7 @@ async fn install_vault(pool: &PgPool, secrets: &[(&str, &str)]) {
     }
 }
 
-/// What was posted: URL, body and headers, in order.
+/// Returns the posted requests: URL, body and headers, in order.
 async fn posted(pool: &PgPool) -> Vec<(String, Value, Value)> {
     sqlx::query_as("select url, body, headers from net.calls order by id")
         .fetch_all(pool)

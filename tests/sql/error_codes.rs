@@ -1,4 +1,5 @@
-//! The error codes: one table in `migrations/README.md`, one `RefusalCode` in Rust, and what the SQL raises.
+//! The error codes: one table in `migrations/README.md`, one `RefusalCode` in Rust, and what the
+//! SQL raises.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `fence_worker_functions`: a set of functions is taken out of service, with its workers, and what it was is recorded.
+//! `fence_worker_functions`: a set of functions is taken out of service, with its workers, and what
+//! it was is recorded.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;
@@ -143,7 +144,7 @@ async fn a_second_fence_keeps_the_first_record_and_tells_the_workers_that_came_s
         .expect("fenced");
     let first = function(&db.pool, "charge").await;
 
-    // Somebody let one in, by hand.
+    // Somebody let one in, manually.
     let late = Uuid::now_v7();
     sqlx::query(
         "insert into pgflow.workers (worker_id, function_name, queue_name, flow_slug) values ($1, 'charge', 'orders', 'orders')",

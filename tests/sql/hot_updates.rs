@@ -1,4 +1,4 @@
-//! What happens to a task changes no index: only its row.
+//! Changes of a task's status change no index: only its row.
 
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
@@ -8,7 +8,8 @@ use crate::support::invariants::assert_invariants;
 use crate::support::rows::show_all;
 use crate::support::runs::{Item, claim_all, complete_batch, database_with, of_step};
 
-/// How many rows this transaction has changed, and how many of them without a change of an index.
+/// Returns the number of rows that this transaction has changed, and the number of those changed
+/// without an index.
 async fn changes(session: &mut PgConnection, table: &str) -> (i64, i64) {
     sqlx::query_as(
         "select pg_stat_get_xact_tuples_updated(c), pg_stat_get_xact_tuples_hot_updated(c) from (select $1::regclass as c) t",
@@ -31,7 +32,8 @@ async fn tasks_are_claimed_retried_and_completed_within_their_pages() {
     drain(&db.pool, worker, |_| json!([1, 2, 3])).await;
     start(&db.pool, "f", json!({})).await;
 
-    // A session of its own: the counts are those of all that a session did since it last reported them.
+    // A session of its own: the counts are those of all that a session did since it last reported
+    // them.
     let mut session = PgConnection::connect(&db.url).await.expect("a session");
     let mut session = session.begin().await.expect("a transaction");
     let first = claim_all(&mut *session, worker).await;

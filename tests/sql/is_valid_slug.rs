@@ -9,10 +9,10 @@ use sqlx::postgres::PgPool;
 
 use crate::support::TestDb;
 
-/// How many random slugs are compared.
+/// The number of random slugs that are compared.
 const RANDOM_SLUGS: usize = 4000;
 
-/// What SQL says of each slug, in order.
+/// Returns the verdicts of SQL on each slug, in order.
 async fn validities(pool: &PgPool, slugs: &[String]) -> Vec<bool> {
     sqlx::query_scalar(
         "select pgflow.is_valid_slug(s) from unnest($1) with ordinality as x (s, n) order by n",
@@ -56,7 +56,8 @@ async fn null_is_not_valid() {
     assert!(!valid);
 }
 
-/// Slugs around the border of what is valid: mostly good characters, now and then one that is not, and lengths around 128.
+/// Slugs around the border of what is valid: mostly good characters, now and then one that is not,
+/// and lengths around 128.
 fn slug() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[A-Za-z][A-Za-z0-9_]{0,11}",

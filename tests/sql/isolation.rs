@@ -1,4 +1,5 @@
-//! Callers whose transactions see one state of the database all along: none goes on with what is no longer true.
+//! Callers whose transactions see one state of the database all along: none continues with what is
+//! no longer true.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

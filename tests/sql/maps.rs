@@ -1,4 +1,5 @@
-//! Map steps: one task per element, an array of outputs in the order of the elements. Empty ones are in `empty_maps`.
+//! Map steps: one task per element, an array of outputs in the order of the elements. Empty ones
+//! are in `empty_maps`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! What hot functions read, and what they call: neither what is stored from the past nor what a flow does not use may slow it down.
+//! The reads and calls of hot functions: neither stored history nor unused features of a flow may
+//! slow them down.
 
 use serde_json::json;
 use sqlx::Connection;
@@ -30,7 +31,8 @@ async fn rows_and_messages_are_found_through_indexes() {
         step("last").deps(&["each"]).required(json!({"each": [1]})),
     ])
     .await;
-    // The planner likes to scan a table that it knows to be small, and the plan stays when it has grown.
+    // The planner likes to scan a table that it knows to be small, and the plan stays when it has
+    // grown.
     for _ in 0..20 {
         start(&db.pool, "f", json!({})).await;
     }
@@ -39,7 +41,8 @@ async fn rows_and_messages_are_found_through_indexes() {
         .await
         .expect("statistics can be taken");
 
-    // A session of its own: the counts are those of all that a session did since it last reported them.
+    // A session of its own: the counts are those of all that a session did since it last reported
+    // them.
     let mut session = PgConnection::connect(&db.url).await.expect("a session");
     let mut session = session.begin().await.expect("a transaction");
     start(&mut *session, "f", json!({})).await;
@@ -135,8 +138,8 @@ async fn a_flow_without_conditions_and_maps_pays_for_neither() {
     assert_invariants(&db.pool).await;
 }
 
-/// Waves of maps over nothing: what is written, and how often a function is called, grows with the waves; each wave reads the rows of its
-/// own run and no more.
+/// Waves of maps over nothing: what is written, and how often a function is called, grows with the
+/// waves; each wave reads the rows of its own run and no more.
 #[tokio::test]
 async fn a_long_chain_of_empty_maps_costs_each_step_what_a_short_one_does() {
     for length in [10_i64, 40] {

@@ -41,7 +41,7 @@ async fn age_run(pool: &PgPool, run_id: Uuid, days: i32) {
     }
 }
 
-/// What is left of some runs in each table.
+/// Returns the remaining rows of some runs in each table.
 async fn left_of(pool: &PgPool, runs: &[Uuid]) -> [i64; 3] {
     let mut left = [0; 3];
     for (n, query) in [

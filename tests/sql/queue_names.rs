@@ -19,13 +19,14 @@ use crate::support::TestDb;
 use crate::support::flows::{shape, step};
 use crate::support::rows::raised;
 
-/// How many random flows are compared, each in both modes.
+/// The number of random flows that are compared, each in both modes.
 const RANDOM_FLOWS: usize = 1200;
 
 const MODES: [QueueMode; 2] = [QueueMode::Step, QueueMode::Flow];
 
-/// Asks `ensure_flow_compiled` itself, with a route map that no flow has: it names the routes and refuses, before it takes a lock or
-/// writes; a flow whose names are wrong is refused for that, earlier.
+/// Asks `ensure_flow_compiled` itself, with a route map that no flow has: it names the routes and
+/// refuses, before it takes a lock or writes; a flow whose names are wrong is refused for that,
+/// earlier.
 const VERDICT: &str = "
     create function public.verdict(flow text, shape jsonb, mode text) returns jsonb language plpgsql as $$
     declare
@@ -87,7 +88,7 @@ impl Slugs {
         })
     }
 
-    /// What Rust says, in the words of SQL: the routes, or the first problem.
+    /// Returns the verdict of Rust, in the words of SQL: the routes, or the first problem.
     fn in_rust(&self, mode: QueueMode) -> Value {
         self.with_definition(mode, |flow| match flow.route_map() {
             Ok(routes) => routes
@@ -98,7 +99,8 @@ impl Slugs {
         })
     }
 
-    /// The error that SQL must raise for a problem: its code says of what kind it is, its message who is to blame.
+    /// The error that SQL must raise for a problem: its code says of what kind it is, its message
+    /// who is to blame.
     fn refusal(&self, problem: &Problem) -> String {
         let flow = &self.flow;
         let step = match &problem.subject {
@@ -142,7 +144,7 @@ impl Slugs {
     }
 }
 
-/// What SQL says of each flow, in order.
+/// Returns the verdicts of SQL on each flow, in order.
 async fn in_sql(pool: &PgPool, flows: &[Slugs], mode: QueueMode) -> Vec<Value> {
     let slugs: Vec<&str> = flows.iter().map(|flow| flow.flow.as_str()).collect();
     let shapes: Vec<Value> = flows.iter().map(Slugs::shape).collect();
@@ -262,7 +264,8 @@ fn assert_refused_as(slugs: &Slugs, expected: &Value, refusal: &str) {
     }
 }
 
-/// A slug of this many characters; one of a hundred is not mended, so it may start or end with `_` or hold `__`.
+/// A slug of this many characters; one of a hundred is not mended, so it may start or end with `_`
+/// or hold `__`.
 fn slug(length: impl Strategy<Value = usize>) -> impl Strategy<Value = String> {
     let characters = length.prop_flat_map(|length| vec("[A-Za-z0-9_]", length));
     (characters, 0..100).prop_map(|(characters, dice)| {
@@ -294,7 +297,8 @@ fn swap_case(slug: &str) -> String {
     slug.chars().map(swap).collect()
 }
 
-/// Flows around the borders: names of 44 to 48 characters, steps whose fallbacks have one digit or two, twins in case.
+/// Flows around the borders: names of 44 to 48 characters, steps whose fallbacks have one digit or
+/// two, twins in case.
 fn flow() -> impl Strategy<Value = Slugs> {
     let flow = slug(
         prop_oneof![3 => Just(44_usize), 5 => 43_usize..=48, 3 => 36_usize..43, 2 => 1_usize..12, 1 => 49_usize..=130],
@@ -316,7 +320,7 @@ fn flow() -> impl Strategy<Value = Slugs> {
     })
 }
 
-/// What sort of verdict it is, for a look at what the random flows covered.
+/// Returns the kind of verdict, to show the coverage of the random flows.
 fn sort(slugs: &Slugs, mode: QueueMode) -> &'static str {
     slugs.with_definition(mode, |flow| match flow.route_map() {
         Err(problems) => problems[0].kind.name(),

@@ -1,4 +1,5 @@
-//! Whatever is stored, some end is recorded: for the run that it is about, with its reason, and for no other.
+//! Whatever is stored, some end is recorded: for the run that it is about, with its reason, and for
+//! no other.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

@@ -1,5 +1,5 @@
-//! `recover_tasks` by liveness: the tasks of a worker that is gone do not wait for their timeouts, and
-//! those of a worker that lives are left to it. `requeue_stalled_tasks` has what goes by time.
+//! `recover_tasks` by liveness: the tasks of a worker that is gone do not wait for their timeouts,
+//! and those of a worker that lives are left to it. `requeue_stalled_tasks` has what goes by time.
 
 use std::time::Duration;
 
@@ -15,8 +15,9 @@ use crate::support::runs::{
 };
 use crate::support::{TestDb, eventually};
 
-/// A flow whose tasks may run for two hours, one run of it whose task `owner` runs, and a worker that has
-/// been heard of for an hour. A worker is lost after 5 seconds: a young test server serves as well.
+/// A flow whose tasks may run for two hours, one run of it whose task `owner` runs, and a worker
+/// that has been heard of for an hour. A worker is lost after 5 seconds: a young test server serves
+/// as well.
 struct Case {
     db: TestDb,
     owner: Uuid,
@@ -197,7 +198,7 @@ async fn nobody_is_lost_while_no_worker_is_heard_of() {
             .expect("it can be recovered");
     assert_eq!(recovered, 1);
     operator.rollback().await.expect("undone");
-    // Its timeout goes on to count: without workers no result can come.
+    // Its timeout continues to count: without workers no result can come.
     age(case.pool(), case.run, "a", 8000).await;
     assert_eq!(case.look().await, (1, 0, false));
 }

@@ -1,4 +1,5 @@
-//! `register_worker`: a worker says what it serves, and is refused what is not there or not allowed.
+//! `register_worker`: a worker says what it serves, and is refused what is not there or not
+//! allowed.
 
 use serde_json::{Value, json};
 use sqlx::postgres::{PgPool, PgQueryResult};

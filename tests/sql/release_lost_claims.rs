@@ -34,7 +34,7 @@ async fn the_tasks_of_claims_without_an_answer_go_back_uncounted_and_no_others()
         runs.push(start(&db.pool, "f", json!({})).await);
         claimed.push(claim_one(&db.pool, claimer).await);
     }
-    // One of the lost ones was reported all the same.
+    // One of the lost ones was reported anyway.
     complete(&db.pool, &claimed[3], json!(1)).await;
     let (after, answered) = (claimed[0].started_at, [claimed[4].started_at]);
     assert_eq!(release(&db.pool, owner, Some(after), &answered).await, 1);

@@ -1,4 +1,4 @@
-//! `release_tasks`: what a worker that stops gives back.
+//! `release_tasks`: what a worker that stops returns.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

@@ -16,7 +16,8 @@ use crate::support::runs::{
     outline, task_statuses, try_fail,
 };
 
-/// Fails an attempt; returns for how many seconds that hid its message, which the task's row must say as well.
+/// Fails an attempt; returns for how many seconds that hid its message, which the task's row must
+/// say as well.
 async fn delay(pool: &PgPool, task: &Claimed, failure: Failure<'_>) -> RangeInclusive<i64> {
     let hidden = hidden_by(pool, "f", task.message_id, async {
         let rows = try_fail(pool, task, failure).await;

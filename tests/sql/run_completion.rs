@@ -1,4 +1,4 @@
-//! How runs end: their output, and what counts as done.
+//! The end of runs: their output, and the condition for it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! `setup_ensure_workers_cron`, the twin of `setup_requeue_stalled_tasks_cron`, with the same stand-in for `pg_cron`.
+//! `setup_ensure_workers_cron`, the twin of `setup_requeue_stalled_tasks_cron`, with the same
+//! stand-in for `pg_cron`.
 
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgDatabaseError, PgPool};

@@ -1,5 +1,5 @@
-//! `setup_requeue_stalled_tasks_cron`, with a stand-in for `pg_cron` that keeps the jobs by name and refuses what is no schedule, as
-//! `pg_cron` does.
+//! `setup_requeue_stalled_tasks_cron`, with a stand-in for `pg_cron` that keeps the jobs by name
+//! and refuses what is no schedule, as `pg_cron` does.
 
 use serde_json::json;
 use sqlx::AssertSqlSafe;

@@ -1,5 +1,5 @@
-//! `_skip_steps` by itself: what it counts, what it touches, and that it may be called again. What leads to it is in `skips` and
-//! `conditions`.
+//! `_skip_steps` by itself: what it counts, what it touches, and that it may be called again. What
+//! leads to it is in `skips` and `conditions`.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;

@@ -1,4 +1,5 @@
-//! Skips: how they spread, what dependents see of them, and what exhausted attempts do under each mode.
+//! Skips: how they spread, what dependents see of them, and what exhausted attempts do under each
+//! mode.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,13 @@
-//! Everything that a database holds of pgflow and PGMQ, to show that what was refused changed nothing.
+//! Everything that a database holds of pgflow and PGMQ, to show that what was refused changed
+//! nothing.
 
 use std::collections::BTreeSet;
 
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgPool;
 
-/// Every row of every table of both schemas, and the names of their tables, indexes, sequences and views.
+/// Every row of every table of both schemas, and the names of their tables, indexes, sequences and
+/// views.
 pub(crate) async fn stored(pool: &PgPool) -> BTreeSet<String> {
     let relations: Vec<(String, bool)> = sqlx::query_as(
         "select format('%I.%I', n.nspname, c.relname), c.relkind in ('r', 'p')

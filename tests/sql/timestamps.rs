@@ -1,4 +1,5 @@
-//! Which stamps a row has in each status. Their order is in `run_completion`, and in the invariants that every test checks.
+//! The stamps of a row in each status. Their order is in `run_completion`, and in the invariants
+//! that every test checks.
 
 use serde_json::json;
 use sqlx::AssertSqlSafe;
@@ -8,7 +9,8 @@ use crate::support::flows::{claim_one, complete, fail, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::{claim_all, database_with, fail_for_good, of_step};
 
-/// The stamps that each row of a table has, as `slug status: created started`, in the order of the slugs.
+/// The stamps that each row of a table has, as `slug status: created started`, in the order of the
+/// slugs.
 async fn stamps(pool: &PgPool, table: &str) -> Vec<String> {
     let query = format!(
         "select r ->> 'step_slug' || ' ' || (r ->> 'status') || ': ' || (

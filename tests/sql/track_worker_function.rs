@@ -23,7 +23,7 @@ pub(super) async fn function(pool: &PgPool) -> (String, bool) {
     .expect("the function is tracked")
 }
 
-/// Disables every function, as an operator does by hand.
+/// Disables every function, as an operator does manually.
 pub(super) async fn disable(pool: &PgPool) {
     sqlx::query("update pgflow.worker_functions set enabled = false, disabled_at = now(), disabled_reason = 'fenced'")
         .execute(pool)

@@ -27,7 +27,7 @@ async fn options(pool: &PgPool) -> Value {
     .expect("options can be read")
 }
 
-/// What a worker's start says of a flow with one step, and these options of both.
+/// Returns the answer to a worker's start with a flow of one step, and these options of both.
 async fn compile(pool: &PgPool, flow: Value, step: Value) -> Value {
     let shape = json!({
         "options": flow,

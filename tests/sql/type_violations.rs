@@ -1,4 +1,5 @@
-//! Type violations: a single step that feeds a map must return an array. One that does not fails its run, whatever its modes say.
+//! Type violations: a single step that feeds a map must return an array. One that does not fails
+//! its run, whatever its modes say.
 
 use serde_json::{Value, json};
 

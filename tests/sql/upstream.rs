@@ -1,4 +1,5 @@
-//! Faults that the TypeScript project had, by the numbers under which its users know them: each test is a scenario that went wrong there.
+//! Faults that the TypeScript project had, by the numbers under which its users know them: each
+//! test is a scenario that went wrong there.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;
@@ -36,7 +37,8 @@ async fn start_read(pool: &PgPool, worker: Uuid, ids: &[i64]) -> sqlx::Result<Ve
         .await
 }
 
-/// Expects that nothing revives what has ended: late reports, messages that a worker still holds, or recovery.
+/// Expects that nothing revives what has ended: late reports, messages that a worker still holds,
+/// or recovery.
 async fn assert_that_it_stays_ended(pool: &PgPool, worker: Uuid, run_id: Uuid, held: &[Claimed]) {
     let before = everything(pool, "f").await;
     for task in held {
@@ -115,7 +117,8 @@ async fn upstream_638_a_skipped_step_leaves_no_active_task() {
 
 #[tokio::test]
 async fn upstream_645_a_failed_run_leaves_no_active_task() {
-    // The three ways in which a run fails: out of attempts, an output of the wrong type, an unmet condition.
+    // The three ways in which a run fails: out of attempts, an output of the wrong type, an unmet
+    // condition.
     let ways: [(Option<Value>, &str, &str); 3] = [
         (None, "failed", "no"),
         (Some(json!({})), "failed", "[TYPE_VIOLATION]"),
@@ -161,7 +164,7 @@ async fn upstream_645_a_failed_run_leaves_no_active_task() {
     }
 }
 
-/// Rows that were ended by hand, or by an older system: their tasks still look as if they ran.
+/// Rows that were ended manually, or by an older system: their tasks still look as if they ran.
 #[tokio::test]
 async fn upstream_645_recovery_takes_no_task_of_an_ended_run_or_step() {
     for ended in [
@@ -194,7 +197,8 @@ async fn upstream_621_a_task_is_stalled_by_the_timeout_of_its_step() {
         ["short", "long", "of_flow"].map(|slug| of_step(&first, slug).timeout),
         [5, 600, 60]
     );
-    // The age of all tasks, and which of them are recovered at it: half a minute after their own timeout.
+    // The age of all tasks, and which of them are recovered at it: half a minute after their own
+    // timeout.
     let mut age_now = 0;
     for (at, recovered) in [
         (25, ""),
@@ -233,7 +237,8 @@ async fn upstream_656_a_claim_hides_its_messages_or_does_not_happen() {
     let run_id = start(&db.pool, "f", json!([0, 1, 2])).await;
     let (first, second) = (worker(&db.pool, "f").await, worker(&db.pool, "f").await);
 
-    // What a short read hid for a moment is hidden for as long as the attempt may take, by both ways to claim.
+    // What a short read hid for a moment is hidden for as long as the attempt may take, by both
+    // ways to claim.
     let read: Vec<i64> = sqlx::query_scalar("select msg_id from pgmq.read('f', 1, 1)")
         .fetch_all(&db.pool)
         .await
@@ -252,7 +257,8 @@ async fn upstream_656_a_claim_hides_its_messages_or_does_not_happen() {
     .expect("times can be read");
     assert_eq!(hidden, [11, 11]);
 
-    // A message of a started task that comes into sight all the same starts nothing and counts no attempt.
+    // A message of a started task that comes into sight anyway starts nothing and counts no
+    // attempt.
     let before = step_state(&db.pool, run_id, "m").await;
     show_all(&db.pool, "f").await;
     assert_eq!(

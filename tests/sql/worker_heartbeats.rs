@@ -1,4 +1,5 @@
-//! `worker_heartbeats`: the workers of one process say that they live, and hear which of them are to stop.
+//! `worker_heartbeats`: the workers of one process say that they live, and hear which of them are
+//! to stop.
 
 use sqlx::postgres::PgPool;
 use uuid::Uuid;
@@ -17,7 +18,7 @@ async fn silence(pool: &PgPool) {
         .expect("time can pass");
 }
 
-/// Who lives, by id.
+/// Returns the live workers, by id.
 async fn live(pool: &PgPool) -> Vec<Uuid> {
     sqlx::query_scalar("select worker_id from pgflow.live_workers order by worker_id")
         .fetch_all(pool)

@@ -14,13 +14,15 @@ use super::invariants::TRANSITION_LOG;
 use crate::mutations;
 
 const TEMPLATE: &str = "migrated";
-/// Linux' file system in memory. A database is a thousand files; creating them on a busy disk takes longer than most tests.
+/// Linux' file system in memory. A database is a thousand files; creating them on a busy disk takes
+/// longer than most tests.
 const MEMORY: &str = "/dev/shm";
 
 /// Never dropped, as nothing static is; the server stops because its owner, this process, ends.
 static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
 
-/// Tests have a runtime each, so no connection may stay here: it would belong to the runtime of one test.
+/// Tests have a runtime each, so no connection may stay here: it would belong to the runtime of one
+/// test.
 #[derive(Debug)]
 pub(super) struct Cluster {
     server: DevDatabase,
@@ -116,7 +118,8 @@ impl Cluster {
     }
 }
 
-/// Migrates an empty database, and adds what tests need: the log of transitions, and the fault that is to be found.
+/// Migrates an empty database, and adds what tests need: the log of transitions, and the fault that
+/// is to be found.
 pub(crate) async fn prepare(pool: &PgPool) {
     migrate(pool)
         .await
@@ -130,12 +133,13 @@ pub(crate) async fn prepare(pool: &PgPool) {
     }
 }
 
-/// Where servers of tests keep their data when that is possible.
+/// Returns the directory in memory for the data of the tests' servers, if there is one.
 pub(crate) fn memory() -> Option<&'static str> {
     has_room(MEMORY).then_some(MEMORY)
 }
 
-/// Whether there is a file system with room enough for the largest tests. Containers often have a tiny one.
+/// Returns whether there is a file system with room enough for the largest tests. Containers often
+/// have a tiny one.
 fn has_room(path: &str) -> bool {
     const ENOUGH_KIB: u64 = 4 * 1024 * 1024;
     let Ok(output) = Command::new("df").args(["-Pk", path]).output() else {
@@ -150,7 +154,8 @@ fn has_room(path: &str) -> bool {
     available.is_some_and(|kib| kib.parse::<u64>().is_ok_and(|kib| kib >= ENOUGH_KIB))
 }
 
-/// Copying files beats the default of Postgres 15 and newer, which logs every page; older ones always copy.
+/// Copying files beats the default of Postgres 15 and newer, which logs every page; older ones
+/// always copy.
 fn clone_of(server: &PgConnection, template: &str, name: &str) -> String {
     let can_choose = server
         .server_version_num()

@@ -45,7 +45,8 @@ impl TestDb {
         }
     }
 
-    /// Makes a new role, which is no superuser, the owner of this database, and connects as that role.
+    /// Makes a new role, which is no superuser, the owner of this database, and connects as that
+    /// role.
     ///
     /// Roles belong to the whole server, so the role's name tells the database as well.
     pub(crate) async fn as_role(&self, role: &str) -> TestRole {

@@ -20,7 +20,8 @@ impl Events {
 
     /// The payloads of all events since the last call.
     pub(crate) async fn payloads(&mut self, pool: &PgPool) -> Vec<Value> {
-        // Notifications arrive in the order of their commits: what comes before this one is all there is.
+        // Notifications arrive in the order of their commits: what comes before this one is all
+        // there is.
         sqlx::query("select pg_notify('pgflow', '\"the end\"')")
             .execute(pool)
             .await
@@ -37,7 +38,8 @@ impl Events {
         }
     }
 
-    /// The types of all events since the last call, each with the step that it is about: `step:started a, run:completed`.
+    /// The types of all events since the last call, each with the step that it is about:
+    /// `step:started a, run:completed`.
     pub(crate) async fn types(&mut self, pool: &PgPool) -> String {
         let payloads = self.payloads(pool).await;
         let types: Vec<String> = payloads.iter().map(describe).collect();

@@ -1,4 +1,5 @@
-//! Small flows, workers and tasks for tests that talk to the SQL functions: what a client and a worker would call, and no more.
+//! Small flows, workers and tasks for tests that talk to the SQL functions: what a client and a
+//! worker would call, and no more.
 //!
 //! ```ignore
 //! define(&db.pool, "orders", &[step("fetch"), step("pack").deps(&["fetch"]).map()]).await;
@@ -207,7 +208,8 @@ pub(crate) fn shape(steps: &[Step]) -> Value {
     json!({"steps": steps.iter().map(Step::shape).collect::<Vec<_>>(), "options": {}})
 }
 
-/// Defines a plain flow with `create_flow` and `add_step`. Its attempts have no delay between them, unless a step says otherwise.
+/// Defines a plain flow with `create_flow` and `add_step`. Its attempts have no delay between them,
+/// unless a step says otherwise.
 pub(crate) async fn define(pool: &PgPool, flow: &str, steps: &[Step]) {
     sqlx::query("select pgflow.create_flow($1, base_delay => 0)")
         .bind(flow)
@@ -219,7 +221,8 @@ pub(crate) async fn define(pool: &PgPool, flow: &str, steps: &[Step]) {
     }
 }
 
-/// Defines a flow with a queue for each step, as its workers do. Its attempts have no delay between them, unless a step says otherwise.
+/// Defines a flow with a queue for each step, as its workers do. Its attempts have no delay between
+/// them, unless a step says otherwise.
 pub(crate) async fn define_with_step_queues(pool: &PgPool, flow: &str, steps: &[Step]) {
     let mut shape = shape(steps);
     shape["options"] = json!({"baseDelay": 0});

@@ -1,7 +1,8 @@
-//! What the tests share.
+//! The code that tests share.
 //!
-//! A test that needs a database takes one of its own, `TestDb::new().await`; all of them lie on one private server,
-//! which ends with the test program. A test that waits does so with [`eventually`], and never just sleeps.
+//! A test that needs a database takes one of its own, `TestDb::new().await`; all of them lie on one
+//! private server, which ends with the test program. A test that waits does so with [`eventually`],
+//! and never just sleeps.
 
 mod cluster;
 mod database;

@@ -1,4 +1,4 @@
-//! What operators do with worker functions, and what workers are notified of.
+//! The actions of operators on worker functions, and the notifications of workers.
 
 use serde_json::Value;
 use sqlx::postgres::{PgExecutor, PgListener, PgPool};
@@ -70,7 +70,7 @@ pub(crate) async fn disable(db: impl PgExecutor<'_>, function: &str, reason: Opt
         .expect("the function can be disabled");
 }
 
-/// What is known of a function, but for the times when it was tracked, changed and invoked.
+/// Returns the row of a function, except the times when it was tracked, changed and invoked.
 pub(crate) async fn function(pool: &PgPool, name: &str) -> Value {
     sqlx::query_scalar(
         "select to_jsonb(w) - array['function_name', 'created_at', 'updated_at', 'debounce', 'last_invoked_at']
@@ -82,7 +82,8 @@ pub(crate) async fn function(pool: &PgPool, name: &str) -> Value {
     .expect("the function is known")
 }
 
-/// What a function is, in words: `enabled`, `disabled: why`, and behind a fence what it will be: `fenced: deploy (then enabled)`.
+/// Returns the state of a function in words: `enabled`, `disabled: why`, and behind a fence its
+/// later state: `fenced: deploy (then enabled)`.
 pub(crate) async fn standing(pool: &PgPool, name: &str) -> String {
     sqlx::query_scalar(
         "select case
@@ -99,7 +100,7 @@ pub(crate) async fn standing(pool: &PgPool, name: &str) -> String {
     .expect("the function is known")
 }
 
-/// Why each of these workers was told to stop; `None` for those that were not.
+/// Returns the reason of the stop request for each of these workers; `None` without one.
 pub(crate) async fn told_to_stop(pool: &PgPool, workers: &[Uuid]) -> Vec<Option<String>> {
     sqlx::query_scalar(
         "select case when w.deprecated_at is not null then coalesce(w.deprecated_reason, '-') end
@@ -111,7 +112,8 @@ pub(crate) async fn told_to_stop(pool: &PgPool, workers: &[Uuid]) -> Vec<Option<
     .expect("workers can be read")
 }
 
-/// Beats for workers; returns a row for each that lives, by id: its id, whether it is to stop, and why.
+/// Beats for workers; returns a row for each that lives, by id: its id, whether it is to stop, and
+/// why.
 pub(crate) async fn heartbeats(
     db: impl PgExecutor<'_>,
     workers: &[Uuid],
@@ -140,7 +142,8 @@ impl Hints {
 
     /// The queues that were named since the last call, in the order in which they came.
     pub(crate) async fn queues(&mut self, pool: &PgPool) -> Vec<String> {
-        // Notifications arrive in the order of their commits: what comes before this one is all there is.
+        // Notifications arrive in the order of their commits: what comes before this one is all
+        // there is.
         sqlx::query("select pg_notify('pgflow_work', 'the end')")
             .execute(pool)
             .await

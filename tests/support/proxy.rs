@@ -26,15 +26,15 @@ pub(crate) struct Proxy {
     _accepting: AbortOnDropHandle<()>,
 }
 
-/// What gets through.
+/// The traffic that passes.
 #[derive(Debug, Clone, Copy)]
 struct Traffic {
     connections: bool,
     requests: bool,
     answers: bool,
-    /// How often all connections were cut.
+    /// The number of times that all connections were cut.
     cuts: u64,
-    /// How often all connections were abandoned.
+    /// The number of times that all connections were abandoned.
     abandons: u64,
 }
 
@@ -94,12 +94,14 @@ impl Proxy {
         });
     }
 
-    /// The server gets its requests, and does what they ask for, but its answers do not get through.
+    /// The server gets its requests, and does what they ask for, but its answers do not get
+    /// through.
     pub(crate) fn withhold_answers(&self) {
         self.traffic.send_modify(|traffic| traffic.answers = false);
     }
 
-    /// Nothing gets through the connections that are open now, ever, and nobody is told: as if the server had lost its power.
+    /// Nothing gets through the connections that are open now, ever, and nobody is told: as if the
+    /// server had lost its power.
     pub(crate) fn abandon(&self) {
         self.traffic.send_modify(|traffic| traffic.abandons += 1);
     }
@@ -130,7 +132,8 @@ async fn accept(
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // A client that is gone before it was accepted is nobody's concern; dropping a client closes its connection.
+                // A client that is gone before it was accepted is nobody's concern; dropping a
+                // client closes its connection.
                 if let Ok((client, _)) = accepted && traffic.borrow().connections {
                     let counted = Counted::new(&open);
                     let carried = carry(client, socket.clone(), traffic.clone());

@@ -81,7 +81,7 @@ impl RandomFlow {
         }
     }
 
-    /// What a step returns; hardly ever something that violates its type.
+    /// Returns the output of a step; it rarely violates its type.
     pub(crate) fn output(&self, random: &mut Rng, step: &str) -> Value {
         if self.sources.contains(step) && random.u8(..100) < 97 {
             array(random)

@@ -1,4 +1,4 @@
-//! What the tables and queues hold, for the assertions of SQL tests.
+//! The contents of tables and queues, for the assertions of SQL tests.
 
 use serde_json::Value;
 use sqlx::postgres::{PgDatabaseError, PgPool, PgRow};
@@ -44,7 +44,7 @@ pub(crate) struct Message {
     pub(crate) id: i64,
     pub(crate) read_count: i32,
     pub(crate) enqueued_at: DateTime<Utc>,
-    /// When it can be read.
+    /// The time from which it can be read.
     pub(crate) visible_at: DateTime<Utc>,
     /// Seconds until then, rounded up; 0 when it can be read now.
     pub(crate) hidden_for: i32,
@@ -167,7 +167,8 @@ pub(crate) async fn archived(pool: &PgPool, queue: &str) -> Vec<i64> {
         .expect("the archive can be read")
 }
 
-/// Makes every message of a queue visible now, as if its time had passed; the oldest have become visible first.
+/// Makes every message of a queue visible now, as if its time had passed; the oldest have become
+/// visible first.
 pub(crate) async fn show_all(pool: &PgPool, queue: &str) {
     let query = format!(
         "update pgmq.\"q_{queue}\" q set vt = m.vt
@@ -183,7 +184,7 @@ pub(crate) async fn show_all(pool: &PgPool, queue: &str) {
         .expect("the queue can be changed");
 }
 
-/// How many rows a query counts.
+/// Returns the number of rows that a query counts.
 pub(crate) async fn count(pool: &PgPool, table: &'static str) -> i64 {
     sqlx::query_scalar(AssertSqlSafe(format!("select count(*) from {table}")))
         .fetch_one(pool)

@@ -1,5 +1,5 @@
-//! Whole runs: batches of completions, failures with all that a worker may report, runs driven to their end in any order, and what
-//! became of them.
+//! Whole runs: batches of completions, failures with all that a worker may report, runs driven to
+//! their end in any order, and what became of them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::RangeInclusive;
@@ -90,7 +90,7 @@ pub(crate) async fn complete_batch(db: impl PgExecutor<'_>, items: &[Item]) -> V
     rows.into_iter().map(|row| row.outcome).collect()
 }
 
-/// What a worker may say about a failed attempt.
+/// The report of a worker on a failed attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure<'a> {
     pub(crate) message: Option<&'a str>,
@@ -133,7 +133,7 @@ pub(crate) async fn try_fail(
     .await
 }
 
-/// Fails a claimed task for good; returns the status of its task afterwards.
+/// Fails a claimed task permanently; returns the status of its task afterwards.
 pub(crate) async fn fail_for_good(
     db: impl PgExecutor<'_>,
     task: &Claimed,
@@ -174,8 +174,8 @@ pub(crate) fn random(test_name: &str) -> fastrand::Rng {
     fastrand::Rng::with_seed(hasher.finish())
 }
 
-/// Claims and reports, in random order and batches of random size, until no task is left. A handler that returns an error fails its
-/// attempt. Returns how many attempts were reported.
+/// Claims and reports, in random order and batches of random size, until no task is left. A handler
+/// that returns an error fails its attempt. Returns how many attempts were reported.
 pub(crate) async fn drain_in_random_order(
     pool: &PgPool,
     worker: Uuid,
@@ -206,8 +206,8 @@ pub(crate) async fn drain_in_random_order(
     }
 }
 
-/// What became of a run: its status, then each step's in the order of the definition, skipped ones with their reason:
-/// `run started, a completed, b skipped: condition_unmet`.
+/// Describes the end of a run: its status, then each step's in the order of the definition, skipped
+/// ones with their reason: `run started, a completed, b skipped: condition_unmet`.
 pub(crate) async fn outline(pool: &PgPool, run: Uuid) -> String {
     sqlx::query_scalar(
         "select string_agg(line, ', ' order by position)
@@ -232,7 +232,8 @@ pub(crate) async fn task_statuses(pool: &PgPool, run: Uuid, step: &str) -> Strin
     statuses.join(", ")
 }
 
-/// Which timestamps the rows of a run have: `run: started`, then `a: created, started` for each step, then `a[0]: queued` for each task.
+/// Returns the timestamps of a run's rows: `run: started`, then `a: created, started` for each
+/// step, then `a[0]: queued` for each task.
 pub(crate) async fn stamps(pool: &PgPool, run: Uuid) -> Vec<String> {
     sqlx::query_scalar(
         "select x.name || ': ' || (
@@ -270,7 +271,8 @@ pub(crate) async fn everything(pool: &PgPool, queue: &str) -> Vec<String> {
         .expect("the tables can be read")
 }
 
-/// Makes the tasks that a step of a run has started look as if they had started this many seconds earlier, and so their claims.
+/// Makes the tasks that a step of a run has started look as if they had started this many seconds
+/// earlier, and so their claims.
 pub(crate) async fn age(pool: &PgPool, run: Uuid, step: &str, seconds: i32) {
     let aged = sqlx::query(
         "with claimed as (
@@ -315,8 +317,8 @@ pub(crate) async fn recover(db: impl PgExecutor<'_>) -> (i32, i32, bool) {
         .expect("tasks can be recovered")
 }
 
-/// Does what `call` does, and returns for how many whole seconds that may have hidden a message, counted from the moment of the call:
-/// one number, unless the call took long.
+/// Does what `call` does, and returns for how many whole seconds that may have hidden a message,
+/// counted from the moment of the call: one number, unless the call took long.
 pub(crate) async fn hidden_by<T>(
     pool: &PgPool,
     queue: &str,
@@ -338,7 +340,8 @@ pub(crate) async fn hidden_by<T>(
     at_least..=at_most
 }
 
-/// Whether a message was hidden for a backoff of so many seconds: up to a quarter more at random.
+/// Returns whether a message was hidden for a backoff of so many seconds: up to a quarter more at
+/// random.
 pub(crate) fn is_backoff(hidden: &RangeInclusive<i64>, seconds: i64) -> bool {
     // Fractions of a second are between the two ends, and those are the wrong way round then.
     *hidden.end() >= seconds && *hidden.start() <= (5 * seconds + 3) / 4

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::eventually;
 
-/// How long a session may take, to block or to end, before the test fails.
+/// The longest time for a session to block or to end before the test fails.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Runs `work` on a connection of its own; returns once Postgres shows that it waits for a lock.

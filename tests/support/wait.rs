@@ -4,10 +4,11 @@ use std::fmt::Display;
 use std::panic::Location;
 use std::time::Duration;
 
-/// How often to look.
+/// The interval between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits until `look` finds something, and returns it. Fails the test, saying `what` did not come, at the deadline.
+/// Waits until `look` finds something, and returns it. Fails the test, saying `what` did not come,
+/// at the deadline.
 ///
 /// ```ignore
 /// eventually(Duration::from_secs(20), "the run completes", async || {

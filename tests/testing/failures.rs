@@ -1,4 +1,5 @@
-//! Attempts that fail. No test here waits for a delay: the shortest would take longer than all of them.
+//! Attempts that fail. No test here waits for a delay: the shortest would take longer than all of
+//! them.
 
 use std::time::Duration;
 
@@ -236,7 +237,7 @@ fn note(state: &std::sync::Mutex<Vec<String>>, what: &str) {
     state.lock().unwrap().push(what.to_owned());
 }
 
-/// What ran, in its order.
+/// Returns the executed tasks in their order.
 async fn order_of_delays(concurrency: usize) -> Vec<String> {
     let db = TestDb::new().await;
     let order = std::sync::Mutex::default();

@@ -51,7 +51,7 @@ fn start(pool: &PgPool, probe: &Probe) -> JoinHandle<Result<EndedRun<Letters>, R
     tokio::spawn(async move { run_to_end::<Letters>(&pool, &probe, "hello".to_owned()).await })
 }
 
-/// What the call returns when these statements are run while its first handler runs.
+/// Returns the result of the call when these statements are executed while its first handler runs.
 async fn interrupted_by(db: &TestDb, sql: &str) -> RunToEndError {
     let probe = Probe::closed();
     let run = start(&db.pool, &probe);
@@ -174,7 +174,7 @@ async fn a_pool_that_is_closed_is_an_error_of_the_database() {
     crate::support::invariants::assert_invariants(&db.pool).await;
 }
 
-/// Takes as long as a run is given to go on.
+/// Takes as long as a run is given to continue.
 #[tokio::test]
 async fn a_run_that_can_not_go_on_says_what_it_waits_for() {
     let db = TestDb::new().await;

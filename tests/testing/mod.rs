@@ -1,4 +1,5 @@
-//! What users test their flows with: runs without a worker, steps without a database, and diagrams.
+//! The tools with which users test their flows: runs without a worker, steps without a database,
+//! and diagrams.
 
 mod branches;
 mod diagrams;
@@ -16,7 +17,8 @@ use sqlx::PgPool;
 
 use crate::support::invariants::assert_invariants;
 
-/// What any call of `run_to_end` must leave: no worker that has not stopped, no function out of service, and rows in good order.
+/// Asserts the state that any call of `run_to_end` must leave: no worker that has not stopped, no
+/// function out of service, and consistent rows.
 async fn assert_nothing_left(pool: &PgPool) {
     let (workers, functions): (i64, i64) = sqlx::query_as(
         "select (select count(*) from pgflow.workers where stopped_at is null), \

@@ -1,4 +1,4 @@
-//! What else goes on in the database: it is not disturbed, and does not disturb.
+//! Concurrent use of the database: it is not disturbed, and does not disturb.
 
 use std::time::Duration;
 
@@ -47,7 +47,8 @@ async fn double(pool: &PgPool, input: Vec<u32>) -> u32 {
     run.unwrap().into_output().unwrap().sum
 }
 
-/// The flow's messages that belong to other runs than the newest, with all that a reader changes, and the rows of their tasks.
+/// The flow's messages that belong to other runs than the newest, with all that a reader changes,
+/// and the rows of their tasks.
 async fn older_runs(pool: &PgPool) -> (i64, String) {
     sqlx::query_as(
         "select count(*), string_agg(format('%s %s %s %s', q.msg_id, q.read_ct, q.vt, t), E'\n' order by q.msg_id) \

@@ -1,4 +1,5 @@
-//! Callers that are connected while a database is upgraded under them: none of their calls fails, be it prepared, in flight or waiting.
+//! Callers that are connected while a database is upgraded under them: none of their calls fails,
+//! be it prepared, in flight or waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,7 +105,7 @@ impl Caller {
         sqlx::query("select pgflow.requeue_stalled_tasks()")
             .fetch_all(&mut *session)
             .await?;
-        // Some are given back: the attempt of a task has its claim's number.
+        // Some are returned: the attempt of a task has its claim's number.
         let claimed = sqlx::query("select * from pgflow.claim_tasks($1, 2)")
             .bind(self.worker)
             .fetch_all(&mut *session)

@@ -71,7 +71,8 @@ async fn a_new_worker_finishes_the_runs_of_a_database_populated_at_level_1() {
     let worker = worker.start(&db.pool).await.unwrap();
     every_run_ends(&db.pool).await;
     worker.stop().await.unwrap();
-    // 1 and 2 were waiting, 3 was running on a worker that is gone; 4 and 5 had ended and stay as they were.
+    // 1 and 2 were waiting, 3 was running on a worker that is gone; 4 and 5 had ended and stay as
+    // they were.
     assert_eq!(
         ends(&db.pool).await,
         [
@@ -85,9 +86,10 @@ async fn a_new_worker_finishes_the_runs_of_a_database_populated_at_level_1() {
     assert_invariants(&db.pool).await;
 }
 
-/// What became of the runs of the fixtures of levels 2 and 3.
+/// Asserts the ends of the runs of the fixtures of levels 2 and 3.
 async fn assert_ended(pool: &PgPool) {
-    // 1 had waited, 2 was half through, 3 was running on a worker that is gone, 4 waited for its last attempt; 5 and 6 had ended.
+    // 1 had waited, 2 was half through, 3 was running on a worker that is gone, 4 waited for its
+    // last attempt; 5 and 6 had ended.
     assert_eq!(
         ends(pool).await,
         [

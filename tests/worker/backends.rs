@@ -16,7 +16,7 @@ pub(super) fn named_pool(database: &TestDb, name: &str, connections: u32) -> PgP
         .connect_lazy_with(options.application_name(name))
 }
 
-/// How many connections go by the name.
+/// Returns the number of connections with this name.
 pub(super) async fn connections(database: &TestDb, name: &str) -> i64 {
     sqlx::query_scalar(
         "select count(*) from pg_stat_activity where application_name = $1 and datname = current_database()",
@@ -40,7 +40,8 @@ pub(super) async fn listening(database: &TestDb, name: &str) -> Vec<i32> {
     .expect("the activity can be read")
 }
 
-/// Waits until the workers of a pool listen on one connection, another than `than`; returns its process id.
+/// Waits until the workers of a pool listen on one connection, another than `than`; returns its
+/// process id.
 pub(super) async fn until_listening(database: &TestDb, name: &str, than: Option<i32>) -> i32 {
     eventually(
         DEADLINE,
@@ -62,7 +63,8 @@ pub(super) async fn terminate(database: &TestDb, pid: i32) {
     assert!(is_terminated);
 }
 
-/// A server process that stands still until this is dropped: its client gets no answer, and no error either.
+/// A server process that stands still until this is dropped: its client gets no answer, and no
+/// error either.
 pub(super) struct StandsStill(i32);
 
 pub(super) fn stop_process(pid: i32) -> StandsStill {

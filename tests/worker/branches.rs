@@ -1,4 +1,5 @@
-//! Conditions and exhausted attempts, with handlers that really run: which steps do, and what those after them get.
+//! Conditions and exhausted attempts, with handlers that really run: which steps do, and what those
+//! after them get.
 
 use std::{collections::HashMap, time::Duration};
 

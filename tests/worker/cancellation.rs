@@ -1,4 +1,4 @@
-//! `ctx.cancelled()` tells a handler that nobody waits for its attempt any more.
+//! `ctx.cancelled()` tells a handler that nothing waits for its attempt any more.
 
 use pgflow::client::Client;
 use pgflow::prelude::*;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{DEADLINE, probe::Probe, run_sql, start, task, until_task_is};
 use crate::support::{TestDb, invariants::assert_invariants};
 
-/// Until the probe lets it go or it is told to stop; notes which it was.
+/// Until the probe lets it go or it is asked to stop; notes which it was.
 async fn patiently(state: &Probe, ctx: &StepContext, what: &str) {
     tokio::select! {
         () = state.pass(format!("{what} waits")) => {}

@@ -1,4 +1,4 @@
-//! What a test's workers log.
+//! The log of a test's workers.
 
 use std::{
     io,
@@ -36,7 +36,8 @@ fn capture_at(level: &str, spans: FmtSpan) -> Capture {
         .finish();
     Capture {
         lines,
-        // With a single subscriber in the process, an event that another test's thread meets first is switched off for good.
+        // With a single subscriber in the process, an event that another test's thread meets first
+        // is switched off permanently.
         _second: Dispatch::new(tracing_subscriber::registry()),
         _guard: tracing::subscriber::set_default(subscriber),
     }

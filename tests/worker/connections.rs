@@ -105,7 +105,8 @@ async fn nothing_is_lost_when_connections_are_cut_again_and_again() {
         .await;
         cut_connections(&database).await;
     }
-    // A claim whose answer was cut off is found by stall recovery: timeout 3 s, 30 s more, and up to 18 s until somebody looks.
+    // A claim whose answer was cut off is found by stall recovery: timeout 3 s, 30 s more, and up
+    // to 18 s until somebody looks.
     let patience = Duration::from_secs(90);
     for (input, run) in &runs {
         let output = run.wait().timeout(patience).await.unwrap();
@@ -115,7 +116,8 @@ async fn nothing_is_lost_when_connections_are_cut_again_and_again() {
     assert_invariants(&database.pool).await;
 }
 
-/// Claims and completions keep their connections for the next call, but not for long, and not the last ones.
+/// Claims and completions keep their connections for the next call, but not for long, and not the
+/// last ones.
 #[tokio::test]
 async fn a_worker_without_work_holds_no_connection_of_its_pool() {
     let database = TestDb::new().await;

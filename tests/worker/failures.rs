@@ -203,7 +203,7 @@ async fn a_chosen_delay_hides_the_message_for_that_long() {
     case.end().await;
 }
 
-/// How long the message of the run's task is hidden, in seconds, rounded up.
+/// Returns the time for which the message of the run's task is hidden, in seconds, rounded up.
 async fn hidden_for(case: &Case) -> i32 {
     sqlx::query_scalar(
         "select ceil(extract(epoch from q.vt - now()))::int from pgmq.q_trouble q \

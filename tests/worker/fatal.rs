@@ -173,7 +173,7 @@ async fn work(pool: &PgPool) -> String {
     all_rows(pool, &["worker", "wakeups"]).await
 }
 
-/// What the database says about a function that it has disabled.
+/// Returns the database's record of a function that it has disabled.
 async fn disabled(pool: &PgPool) -> Vec<(String, DateTime<Utc>, String)> {
     sqlx::query_as(
         "select function_name, disabled_at, disabled_reason from pgflow.worker_functions where not enabled",
@@ -183,7 +183,8 @@ async fn disabled(pool: &PgPool) -> Vec<(String, DateTime<Utc>, String)> {
     .unwrap()
 }
 
-/// Starts again and again, as a supervisor does: each time the start is refused with the stored reason, and no row changes.
+/// Starts again and again, as a supervisor does: each time the start is refused with the stored
+/// reason, and no row changes.
 async fn assert_never_starts<T: std::fmt::Debug>(
     pool: &PgPool,
     name: &str,

@@ -1,4 +1,4 @@
-//! What a worker tells the database about its function, and what keeps it from starting.
+//! The registration of a worker's function, and the obstacles to its start.
 
 use pgflow::prelude::*;
 use pgflow::startup::{FunctionDisabled, StartupError};

@@ -10,7 +10,8 @@ use super::backends::{listening, named_pool, stop_process, terminate, until_list
 use super::{DEADLINE, capture::capture, in_time, probe::Probe, run_sql, start, worker};
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
-/// A step that keeps a connection of the worker's pool until the probe lets it go, or the worker stops.
+/// A step that keeps a connection of the worker's pool until the probe lets it go, or the worker
+/// stops.
 struct Greedy;
 
 #[flow(input = (), state = Probe)]

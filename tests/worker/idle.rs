@@ -1,4 +1,4 @@
-//! What workers cost a database while there is nothing to do.
+//! The cost of idle workers for a database.
 
 use pgflow::prelude::*;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -33,8 +33,8 @@ wide! {
 /// A session that has nothing more to do reports after 10 seconds what it did.
 const SETTLED_SECONDS: f64 = 12.0;
 const WINDOW_SECONDS: f64 = 15.0;
-/// One look for all 30 workers comes somewhat more often than once in a second; all else together is less than one in a
-/// second.
+/// One look for all 30 workers comes somewhat more often than once in a second; all else together
+/// is less than one in a second.
 const MOST_PER_SECOND: f64 = 5.0;
 
 /// A session in another database: what it does is not counted.

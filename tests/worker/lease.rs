@@ -15,7 +15,7 @@ use crate::support::{TestDb, eventually, invariants::assert_invariants, proxy::P
 
 const AFTER: Duration = Duration::from_secs(6);
 
-/// What runs, whatever the database says.
+/// The running attempts, whatever the database shows.
 #[derive(Debug, Clone, Default)]
 struct Registry {
     attempts: Arc<Mutex<Vec<Attempt>>>,

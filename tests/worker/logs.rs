@@ -1,4 +1,4 @@
-//! What workers log.
+//! The log lines of workers.
 
 use pgflow::client::Client;
 use pgflow::prelude::*;

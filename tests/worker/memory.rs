@@ -1,4 +1,4 @@
-//! What large values take of a worker's memory: this test program again, running `memory_process`.
+//! The memory of a worker with large values: this test program again, running `memory_process`.
 
 #![cfg(target_os = "linux")]
 

@@ -88,7 +88,7 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
     result.expect("it does not take that long")
 }
 
-/// What a task's row says that tests ask for.
+/// The columns of a task's row that tests read.
 #[derive(Debug, PartialEq, Eq)]
 struct TaskRow {
     status: String,
@@ -122,7 +122,7 @@ async fn until_task_is(pool: &PgPool, run_id: Uuid, step: impl StepId, status: &
     .await;
 }
 
-/// Whether the worker's row says that it has stopped.
+/// Returns whether the worker's row says that it has stopped.
 async fn is_marked_stopped(pool: &PgPool, worker_id: Uuid) -> bool {
     sqlx::query_scalar("select stopped_at is not null from pgflow.workers where worker_id = $1")
         .bind(worker_id)
@@ -139,7 +139,7 @@ async fn until_workers(pool: &PgPool, count: i64) {
     .await;
 }
 
-/// How many workers are registered and not stopped.
+/// Returns the number of workers that are registered and not stopped.
 async fn running_workers(pool: &PgPool) -> i64 {
     sqlx::query_scalar("select count(*) from pgflow.workers where stopped_at is null")
         .fetch_one(pool)
@@ -163,7 +163,8 @@ async fn all_rows(pool: &PgPool, except: &[&str]) -> String {
     .expect("all tables can be read")
 }
 
-/// Signals reach every worker of the process that runs in the foreground: one test at a time may send them.
+/// Signals reach every worker of the process that runs in the foreground: one test at a time may
+/// send them.
 static SIGNALS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 fn terminate_self() {

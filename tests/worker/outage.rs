@@ -170,7 +170,8 @@ async fn workers_outlast_it_lose_nothing_and_do_not_spin() {
     workers.stop().await.unwrap();
     admin.connection.close().await.unwrap();
 
-    // With 100 ms to 5 s between two tries each worker fails some 7 times in 10 s; one that spins, many thousand times.
+    // With 100 ms to 5 s between two tries each worker fails some 7 times in 10 s; one that spins,
+    // many thousand times.
     for failed in ["a database call failed", "a heartbeat failed"] {
         let tries = lines.lines(failed).len();
         assert!((1..=4 * 20).contains(&tries), "{tries} times: {failed}");

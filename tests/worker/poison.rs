@@ -1,5 +1,5 @@
-//! An input that brings its process down: it is found out, and its neighbours complete. The process is this test program again,
-//! running `poisoned_process`.
+//! An input that brings its process down: it is found out, and its neighbours complete. The process
+//! is this test program again, running `poisoned_process`.
 
 use std::{env, process::Stdio, time::Duration};
 
@@ -83,7 +83,8 @@ fn start_process(db: &TestDb, flow: &str) -> Child {
         .unwrap()
 }
 
-/// Starts the process again, as often as it dies, until no run is left. Recovery does not wait for its silence.
+/// Starts the process again, as often as it dies, until no run is left. Recovery does not wait for
+/// its silence.
 async fn supervise(db: &TestDb, flow: &str) {
     let left = "select count(*) from pgflow.runs where status = 'started'";
     for _ in 0..20 {

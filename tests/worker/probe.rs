@@ -1,4 +1,5 @@
-//! What handlers of test flows report to, and where they wait until the test lets them go.
+//! The probe that handlers of test flows report to, and at which they wait until the test releases
+//! them.
 
 use std::sync::{Arc, Mutex};
 
@@ -56,7 +57,7 @@ impl Probe {
         self.inner.gate.add_permits(count);
     }
 
-    /// What was reported, sorted.
+    /// Returns the reports, sorted.
     pub(crate) fn seen(&self) -> Vec<String> {
         let mut entered = self.seen_in_order();
         entered.sort();

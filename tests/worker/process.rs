@@ -43,7 +43,7 @@ mod relay {
     }
 }
 
-/// A step that is told to stop, says so, and does not.
+/// A step that is asked to stop, says so, and does not.
 mod deaf {
     use super::*;
 

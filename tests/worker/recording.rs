@@ -1,4 +1,5 @@
-//! Results that the database does not take: each fails its own attempt, with the database's reason, and no other.
+//! Results that the database does not take: each fails its own attempt, with the database's reason,
+//! and no other.
 
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ async fn execute(pool: &PgPool, sql: impl Into<String>) {
     done.expect("the statement succeeds");
 }
 
-/// Runs one culprit between innocents that end together with it; returns what the culprit's run said.
+/// Runs one culprit between innocents that end together with it; returns what the culprit's run
+/// said.
 async fn culprit(admin: &PgPool, pool: &PgPool, input: &str) -> String {
     let probe = Probe::closed();
     let worker = start::<Echo>(pool, probe.clone()).await;

@@ -12,7 +12,7 @@ use pgflow::prelude::*;
 use super::worker;
 use crate::support::{TestDb, invariants::assert_invariants};
 
-/// What the service has answered to each call for an element.
+/// The answers of the service to each call for an element.
 type Answers = Arc<Mutex<Service>>;
 
 #[derive(Default)]
@@ -23,7 +23,8 @@ struct Service {
 }
 
 impl Service {
-    /// 3 calls in a quarter of a second are allowed. Of those each third element's first two fail, and each tenth element's all.
+    /// 3 calls in a quarter of a second are allowed. Of those each third element's first two fail,
+    /// and each tenth element's all.
     fn call(&mut self, element: u32) -> u16 {
         let now = Instant::now();
         self.calls

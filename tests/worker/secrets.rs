@@ -1,6 +1,8 @@
-//! What users pass from step to step may be secret: it is never told to those who read logs, errors, tables of workers, or notifications.
+//! Values that users pass from step to step may be secret: they never appear in logs, errors,
+//! tables of workers, or notifications.
 //!
-//! The message of a handler's own error is the user's text, and kept as it is; whatever pgflow itself says names types and places only.
+//! The message of a handler's own error is the user's text, and kept as it is; whatever pgflow
+//! itself says names types and places only.
 
 mod refusals;
 mod watch;
@@ -24,7 +26,7 @@ struct Account {
     token: String,
     kind: Kind,
     pin: Pin,
-    /// What the last step returns, as JSON.
+    /// The output of the last step, as JSON.
     output: String,
 }
 
@@ -94,7 +96,7 @@ async fn start_with(pool: &PgPool, flow: &str, input: &Value) -> Uuid {
     crate::support::flows::start(pool, flow, input.clone()).await
 }
 
-/// Changes rows by hand, without the value in the text of the statement, which is logged.
+/// Changes rows manually, without the value in the text of the statement, which is logged.
 async fn tamper(pool: &PgPool, statement: &'static str, value: Value) {
     let changed = sqlx::query(statement).bind(value).execute(pool).await;
     assert_ne!(changed.unwrap().rows_affected(), 0);
@@ -289,7 +291,8 @@ async fn what_can_not_be_stored_is_not_quoted() {
     let json = RawValue::from_string(format!("\"{SECRET} \\ud800\"")).unwrap();
     define::<anything::Anything>(&pool, ()).await;
     let error = client.start::<anything::Anything>(&json).await.unwrap_err();
-    // Postgres would quote what it could not read, and the debug form of the error, which is that of sqlx, with it.
+    // Postgres would quote what it could not read, and the debug form of the error, which is that
+    // of sqlx, with it.
     assert!(
         matches!(error, ClientError::UnstorableInput { .. }),
         "{error}"

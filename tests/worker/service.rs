@@ -1,4 +1,5 @@
-//! Workers of one process of which some are out of service: the others go on, and those come back.
+//! Workers of one process of which some are out of service: the others continue, and those come
+//! back.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How workers stop, and what becomes of their tasks.
+//! The shutdown of workers, and the fate of their tasks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::support::{TestDb, eventually, invariants::assert_invariants};
 
-/// A step that ends when it is told to, or at the probe's word.
+/// A step that ends when it is asked to, or at the probe's word.
 struct Patient;
 
 #[flow(input = String, state = Probe)]
@@ -134,8 +134,9 @@ mod blocking {
     pub(super) const BLOCKS: u8 = 1;
     const LET_GO: u8 = 2;
 
-    /// Ends what blocks when it is dropped. Until then it keeps the runtime's timers going: they stand still while nothing else wakes a thread, when the
-    /// one that drives them is the one that blocks.
+    /// Ends what blocks when it is dropped. Until then it keeps the runtime's timers going: they
+    /// stand still while nothing else wakes a thread, when the one that drives them is the one that
+    /// blocks.
     pub(super) struct LetGo(Arc<AtomicU8>);
 
     impl LetGo {

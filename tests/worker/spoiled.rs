@@ -1,4 +1,5 @@
-//! Connections that still answer, and have turned bad: each is closed, and the call made on another.
+//! Connections that still answer, and have turned bad: each is closed, and the call made on
+//! another.
 
 use std::{
     sync::{

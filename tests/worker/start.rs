@@ -1,4 +1,4 @@
-//! How workers start, and that a start that fails leaves nothing behind.
+//! The start of workers, which leaves nothing behind when it fails.
 
 use pgflow::prelude::*;
 use pgflow::startup::StartupError;
@@ -99,7 +99,7 @@ where
     started.expect_err("the worker must not start")
 }
 
-/// What a start error of `F` is, after checking that the database is as it was.
+/// Returns the start error of `F`, after checking that the database is unchanged.
 async fn refused<F>(pool: &PgPool) -> StartupError
 where
     F: Flow<State = (), Queues = pgflow::OneQueue>,

@@ -1,5 +1,5 @@
-//! Values of every type that serde knows arrive as they were returned, through the codec, `jsonb` and back; or they are refused where they are
-//! returned.
+//! Values of every type that serde knows arrive as they were returned, through the codec, `jsonb`
+//! and back; or they are refused where they are returned.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -92,7 +92,7 @@ struct Everything {
 }
 
 impl Everything {
-    /// What makes it refused, if anything does.
+    /// Returns the reason for its refusal, if there is one.
     fn refusal(&self) -> Option<&'static str> {
         let texts = [&self.text, &self.tuple.1]
             .into_iter()

@@ -1,4 +1,4 @@
-//! How workers learn that there is work: by the database's notifications. They would poll once an hour only.
+//! Workers find new tasks by the database's notifications. They would poll once an hour only.
 
 use std::{thread, time::Duration};
 
@@ -30,7 +30,8 @@ async fn start(pool: &PgPool) -> WorkerHandle {
     worker.start(pool).await.unwrap()
 }
 
-/// As a program does that knows nothing of this process's workers; a client here would wake them itself.
+/// As a program does that knows nothing of this process's workers; a client here would wake them
+/// itself.
 async fn start_by_sql(pool: &PgPool) -> Uuid {
     sqlx::query_scalar("select run_id from pgflow.start_flow('ping', '1')")
         .fetch_one(pool)
@@ -38,7 +39,8 @@ async fn start_by_sql(pool: &PgPool) -> Uuid {
         .unwrap()
 }
 
-/// Runs are taken without a poll. One alone could be found because the worker looks when it starts to listen.
+/// Runs are taken without a poll. One alone could be found because the worker looks when it starts
+/// to listen.
 async fn expect_wakeups(database: &TestDb) {
     for _ in 0..3 {
         let run_id = start_by_sql(&database.pool).await;

@@ -112,7 +112,8 @@ mod held {
     }
 }
 
-/// A flow that a function is generic over: its future can go to another thread, with the output in it.
+/// A flow that a function is generic over: its future can go to another thread, with the output in
+/// it.
 fn run_anywhere<F: Flow<State = ()>>(pool: pgflow::sqlx::PgPool, input: F::Input) {
     tokio::spawn(async move {
         let run = pgflow::testing::run_to_end::<F>(&pool, &(), input).await;

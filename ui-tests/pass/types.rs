@@ -1,4 +1,5 @@
-//! The types of outputs and parameters, exactly: for each way to be skipped, and for each way to take a value.
+//! The types of outputs and parameters, exactly: for each way to be skipped, and for each way to
+//! take a value.
 #![deny(warnings)]
 #![allow(
     clippy::ptr_arg,
@@ -7,7 +8,8 @@
 
 use pgflow::prelude::*;
 
-/// A struct with one field, taken apart: compiles only if the field's type is `T`, and has no other field beside those named.
+/// A struct with one field, taken apart: compiles only if the field's type is `T`, and has no other
+/// field beside those named.
 macro_rules! assert_fields {
     ($output:ident { $($field:ident: $ty:ty),* $(,)? }) => {
         const _: fn($output) = |output| {
@@ -26,7 +28,7 @@ impl<T> Exactly<T> {
     }
 }
 
-/// Which leaves are `Option`, when nothing but the leaf itself can be skipped.
+/// The leaves that are `Option`, when only the leaf itself can be skipped.
 mod leaves {
     use super::*;
 

@@ -1,5 +1,5 @@
-//! What the compiler says about flows: `fail/` holds one case for each rule, named after it, with the errors that it gives;
-//! `pass/` holds what must compile. `tests/ui.rs` runs them.
+//! The compiler's messages about flows: `fail/` contains one case for each rule, named after it,
+//! with its errors; `pass/` contains code that must compile. `tests/ui.rs` runs them.
 //!
 //! This library holds the types that the cases share.
 
@@ -12,20 +12,20 @@ pub struct Lockfile {
     pub plan: String,
 }
 
-/// What most first steps return a list of.
+/// An element of the list that most first steps return.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Package {
     /// Its name.
     pub name: String,
 }
 
-/// What most map steps return.
+/// The output of most map steps.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Inspection {
     /// The name of the package.
     pub name: String,
 }
 
-/// What most last steps return.
+/// The output of most last steps.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report;

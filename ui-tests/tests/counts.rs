@@ -1,4 +1,5 @@
-//! Each case of `fail/` gives as many errors as it holds mistakes: overwriting the expected texts can't hide that one is lost or repeated.
+//! Each case of `fail/` gives as many errors as it holds mistakes: overwriting the expected texts
+//! can't hide that one is lost or repeated.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

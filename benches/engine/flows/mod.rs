@@ -15,7 +15,7 @@ use pgflow::{Flow, WorkersHandle, definition::StepKind, sqlx::PgPool, startup::S
 
 pub(crate) use work::{Data, List, RunInput, Work};
 
-/// What the slugs of all flows of the benchmark begin with.
+/// The prefix of the slugs of all flows of the benchmark.
 pub(crate) const PREFIX: &str = "bench_";
 
 /// A flow whose steps do nothing but return the [`Data`] of their worker.
@@ -27,7 +27,7 @@ pub(crate) trait Measured: Flow<Input: RunInput, State = Work> {
         work: Work,
     ) -> impl Future<Output = Result<WorkersHandle, StartupError>> + Send;
 
-    /// How many tasks a run has whose input has so many elements.
+    /// Returns the number of tasks of a run whose input has this number of elements.
     fn tasks(elements: usize) -> usize {
         let steps = Self::DEFINITION.steps.iter();
         let tasks = steps.map(|step| match step.kind {
@@ -38,7 +38,8 @@ pub(crate) trait Measured: Flow<Input: RunInput, State = Work> {
     }
 }
 
-/// Defines a flow twice, in a module for each queue mode; the names are those of [`Mode`](crate::variant::Mode).
+/// Defines a flow twice, in a module for each queue mode; the names are those of
+/// [`Mode`](crate::variant::Mode).
 macro_rules! in_both_modes {
     ($name:ident, $slug:literal, $slug_with_step_queues:literal, input = $input:ident, { $($steps:tt)* }) => {
         pub(crate) mod flow {

@@ -1,4 +1,4 @@
-//! What the steps of all measured flows do, and when.
+//! The handlers of all measured flows, and the time at which they run.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use tokio::sync::{Notify, SetOnce};
 #[derive(Debug, Clone)]
 pub(crate) struct Data(Arc<str>);
 
-/// What a map goes over.
+/// The source of a map.
 pub(crate) type List = Vec<Data>;
 
 impl Data {
@@ -90,7 +90,7 @@ impl Work {
         let _ = self.0.gate.set(());
     }
 
-    /// What a handler does.
+    /// Executes a handler.
     pub(crate) async fn task(&self) -> StepResult<Data> {
         self.0.gate.wait().await;
         if self.0.done.fetch_add(1, Ordering::Relaxed) + 1 >= self.0.expected {
@@ -99,12 +99,13 @@ impl Work {
         Ok(self.0.output.clone())
     }
 
-    /// How many handlers have run.
+    /// Returns the number of handlers that have run.
     pub(crate) fn done(&self) -> usize {
         self.0.done.load(Ordering::Relaxed)
     }
 
-    /// Returns when as many handlers have run as there are tasks; their results may still be on the way.
+    /// Returns when as many handlers have run as there are tasks; their results may still be on the
+    /// way.
     pub(crate) async fn all_done(&self) {
         self.0.all_done.notified().await;
     }

@@ -1,4 +1,4 @@
-//! How long a run takes when nothing else happens, the worker in a process of its own.
+//! The duration of a run on an idle system, with the worker in its own process.
 
 mod events;
 mod process;
@@ -34,7 +34,7 @@ const WARM_UP: usize = 30;
 const PAUSE_MS: std::ops::Range<u64> = 20..150;
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// What came out: milliseconds of each run, sorted.
+/// The results: milliseconds of each run, sorted.
 #[derive(Debug)]
 pub(crate) struct Latency {
     pub(crate) runs: usize,

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{Result, options::Options, server::Place, variant::Mode};
 
-/// What the worker writes when it serves.
+/// The line that the worker writes when it serves.
 pub(super) const READY: &str = "ready";
 const PATIENCE: Duration = Duration::from_mins(1);
 

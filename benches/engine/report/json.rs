@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Group, Record, spread::Spread};
 use crate::{Result, options::Options};
 
-/// What decides on speed, as far as the role may know.
+/// The settings that decide about speed, as far as the role may read them.
 const SETTINGS: [&str; 16] = [
     "fsync",
     "synchronous_commit",

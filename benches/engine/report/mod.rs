@@ -1,4 +1,4 @@
-//! What came out: records, and how they are shown.
+//! The results: records, and their presentation.
 
 mod figures;
 mod json;

@@ -2,11 +2,13 @@
 
 use super::{Group, spread::three_digits};
 
-/// A table of each group against those that differ from it in one thing, one thing after the other; no rows when there are none.
+/// A table of each group against those that differ from it in one thing, one thing after the other;
+/// no rows when there are none.
 pub(super) fn of(groups: &[&Group<'_>]) -> Vec<Vec<String>> {
     let mut rows: Vec<(String, Vec<String>)> = Vec::new();
     for (n, group) in groups.iter().enumerate() {
-        // The dimensions in which it was compared already: what was named first is the base of all others.
+        // The dimensions in which it was compared already: what was named first is the base of all
+        // others.
         let mut compared: Vec<String> = Vec::new();
         for base in &groups[..n] {
             let Some((difference, shared)) = difference(group, base) else {

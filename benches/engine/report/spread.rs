@@ -1,4 +1,4 @@
-//! How far repetitions lie apart.
+//! The spread of repetitions.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! What earlier measurements left behind goes away before the next, so that none is slower for being later.
+//! The removal of the remains of earlier measurements, so that no measurement is slower for being
+//! later.
 
 use std::fmt::Write;
 
@@ -6,8 +7,8 @@ use pgflow::sqlx::{self, AssertSqlSafe, PgPool};
 
 use crate::{Result, check::queues, flows::PREFIX};
 
-/// Empties the tables of runs and the flow's queues. Where the runs of others lie there as well, or a history, only the flow's
-/// unfinished runs go.
+/// Empties the tables of runs and the flow's queues. Where the runs of others lie there as well, or
+/// a history, only the flow's unfinished runs go.
 pub(crate) async fn clean(pool: &PgPool, flow_slug: &str, keep_ended: bool) -> Result<()> {
     let queues = queues(pool, flow_slug).await?;
     let foreign: bool = sqlx::query_scalar(

@@ -18,7 +18,8 @@ use crate::{
     options::{Options, Session, Switch},
 };
 
-/// What makes a private server as durable as a real one, and keeps checkpoints out of measurements.
+/// The settings that make a private server as durable as a real one, and keep checkpoints out of
+/// measurements.
 const SETTINGS: [(&str, &str); 7] = [
     ("fsync", "on"),
     ("synchronous_commit", "on"),
@@ -82,7 +83,8 @@ impl Server {
         })
     }
 
-    /// The database with so many ended runs: on the private server a new one, else the one of the URL.
+    /// The database with so many ended runs: on the private server a new one, else the one of the
+    /// URL.
     pub(crate) async fn place(&self, options: &Options, history: u64) -> Result<Place> {
         let Some(private) = &self.private else {
             let url = options.url.clone().unwrap_or_default();
@@ -118,7 +120,7 @@ impl Server {
     }
 }
 
-/// How all sessions of the benchmark connect.
+/// Returns the options with which all sessions of the benchmark connect.
 pub(crate) fn connect_options(url: &str, session: Session) -> Result<PgConnectOptions> {
     let options = PgConnectOptions::from_str(url)?;
     Ok(match session.synchronous_commit {

@@ -1,4 +1,4 @@
-//! What a slow step does to a fast one: with one queue for both, and with a queue for each.
+//! The effect of a slow step on a fast one: with one queue for both, and with a queue for each.
 
 mod flows;
 
@@ -18,7 +18,7 @@ use crate::{
 /// Runs in each mode when no number was asked for.
 const RUNS: usize = 500;
 
-/// What came out, for each mode.
+/// The results for each mode.
 #[derive(Debug)]
 pub(crate) struct Starvation {
     pub(crate) runs: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Starvation {
     pub(crate) own_queues: Fast,
 }
 
-/// What the tasks of the fast step came to.
+/// The results for the tasks of the fast step.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct Fast {
     /// Milliseconds from the moment when all were queued.
@@ -36,7 +36,8 @@ pub(crate) struct Fast {
     completed: i64,
 }
 
-/// Runs with a slow root and a fast one, all queued before the workers start. Both modes have as many slots together.
+/// Runs with a slow root and a fast one, all queued before the workers start. Both modes have as
+/// many slots together.
 pub(crate) async fn starvation(place: &Place, options: &Options) -> Result<Starvation> {
     let runs = options.runs.unwrap_or(RUNS);
     let concurrency = options.worker.concurrency;

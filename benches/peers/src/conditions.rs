@@ -16,7 +16,7 @@ pub(crate) struct Conditions {
     versions: Vec<(String, String)>,
     server: Vec<(String, String)>,
     cores: usize,
-    /// What else the machine does; `None` where there is no `/proc`.
+    /// The other load of the machine; `None` without `/proc`.
     load_average: Option<f64>,
     jobs: u32,
     concurrency: u16,

@@ -1,4 +1,5 @@
-//! The same no-op work by pgflow and by other job libraries over Postgres: see `README.md` beside this.
+//! The same no-op work by pgflow and by other job libraries over Postgres: see `README.md` beside
+//! this.
 
 mod conditions;
 mod contestants;
@@ -63,7 +64,8 @@ async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Everybody once, then everybody again beginning with the next, so that no one always has the same moment.
+/// Everybody once, then everybody again beginning with the next, so that no one always has the same
+/// moment.
 async fn compare(server: &Server, options: &Options, chosen: &[&'static Entry]) -> Result<Results> {
     let mut results = Results::new(chosen);
     for repetition in 0..usize::from(options.repeat) {

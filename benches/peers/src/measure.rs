@@ -14,19 +14,19 @@ use crate::{
     work,
 };
 
-/// How exactly the end is seen.
+/// The precision with which the end is observed.
 const LOOK: Duration = Duration::from_millis(1);
 /// Longer than the longest poll interval among the contestants, a minute.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What one repetition of one contestant came to.
+/// The results of one repetition of one contestant.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sample {
     pub(crate) jobs: u32,
     pub(crate) tasks: u32,
     /// From the start of the worker to the moment when its tables say that nothing is left.
     pub(crate) load: Load,
-    /// What could not be measured, and why.
+    /// The figures that could not be measured, with the reasons.
     #[serde(skip)]
     pub(crate) notes: Vec<String>,
 }
@@ -76,7 +76,8 @@ pub(crate) async fn measure<C: Contestant>(
     })
 }
 
-/// Counts in this process until all handlers have run, which costs the server nothing; then asks it.
+/// Counts in this process until all handlers have run, which costs the server nothing; then asks
+/// it.
 async fn until_done<C: Contestant>(database: &Database, tasks: u32) -> Result<()> {
     let mut progress = (0, Instant::now());
     loop {
@@ -103,7 +104,7 @@ async fn is_left<C: Contestant>(database: &Database) -> Result<bool> {
         .await?)
 }
 
-/// That each task ran once, and that the tables say so.
+/// That each task ran once, and that the tables show it.
 async fn check<C: Contestant>(database: &Database, tasks: u32) -> Result<()> {
     let handled = work::handled();
     if handled != u64::from(tasks) {

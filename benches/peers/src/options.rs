@@ -1,4 +1,4 @@
-//! What can be chosen.
+//! The options of the command line.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(4..=150))]
     pub(crate) connections: u16,
 
-    /// How often each contestant runs
+    /// The number of runs of each contestant
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) repeat: u16,
 
@@ -28,7 +28,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,
 
-    /// A server of yours, by a superuser; databases `peers_..` are created on it, and dropped. Without it: a private server
+    /// A server of yours, by a superuser; databases `peers_..` are created on it, and dropped.
+    /// Without it: a private server
     #[arg(long)]
     pub(crate) url: Option<String>,
 

@@ -115,7 +115,7 @@ fn ratios(rows: &[Row], figure: fn(&Row) -> Option<Spread>) -> Option<Table> {
     (!ours.is_empty()).then_some(table)
 }
 
-/// Whether both do the same work, one for us and one against us.
+/// Returns whether both do the same work, one for us and one against us.
 fn is_peer(ours: &Row, other: &Row) -> bool {
     !other.entry.is_ours() && other.entry.work == ours.entry.work
 }

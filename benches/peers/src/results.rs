@@ -61,7 +61,7 @@ impl Results {
         })
     }
 
-    /// What could not be measured, and why.
+    /// Returns the figures that could not be measured, with the reasons.
     pub(crate) fn notes(&self) -> Vec<&str> {
         let samples = self.rows.iter().flat_map(|row| &row.samples);
         let mut notes: Vec<&str> = samples

@@ -149,7 +149,8 @@ impl Database {
         Ok(pool)
     }
 
-    /// Puts what was queued in the state that a server finds it in after a while: statistics are there, nothing waits to be written.
+    /// Puts what was queued in the state that a server finds it in after a while: statistics are
+    /// there, nothing waits to be written.
     pub(crate) async fn settle(&self) -> Result<()> {
         for sql in ["vacuum (analyze)", "checkpoint"] {
             sqlx::raw_sql(sql).execute(&self.observer).await?;

@@ -7,12 +7,12 @@ use std::{
 
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
-/// What each handler of each contestant does.
+/// Executes the handler of each contestant.
 pub(crate) fn handle() {
     HANDLED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How many handlers have run since [`reset`].
+/// Returns the number of handlers that have run since [`reset`].
 pub(crate) fn handled() -> u64 {
     HANDLED.load(Ordering::Relaxed)
 }
@@ -21,7 +21,7 @@ pub(crate) fn reset() {
     HANDLED.store(0, Ordering::Relaxed);
 }
 
-/// What a job consists of.
+/// The contents of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     OneStep,
@@ -46,7 +46,7 @@ impl Work {
         }
     }
 
-    /// How many jobs make about as much work as `jobs` of one step, or of three.
+    /// Returns the number of jobs that make about as much work as `jobs` of one step, or of three.
     pub(crate) fn jobs(self, jobs: u32) -> u32 {
         match self {
             Self::OneStep | Self::ThreeSteps => jobs,

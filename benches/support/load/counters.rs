@@ -1,4 +1,4 @@
-//! What the server counts, read by statements whose own part is taken off.
+//! The counters of the server, read by statements whose own part is subtracted.
 
 use pgflow::sqlx::{self, AssertSqlSafe, PgConnection, PgPool, Row, postgres::PgRow};
 
@@ -19,7 +19,7 @@ pub(super) struct Reader {
     own: i64,
 }
 
-/// Where a server is.
+/// The location of a server.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) backend: u32,
@@ -107,7 +107,7 @@ impl Reader {
         }))
     }
 
-    /// Whether the role may.
+    /// Returns whether the role may.
     pub(super) async fn checkpoint(&mut self, session: &mut PgConnection) -> Result<bool> {
         const INSUFFICIENT_PRIVILEGE: &str = "42501";
         self.own += 1;
@@ -141,7 +141,8 @@ impl Reader {
         Ok(known)
     }
 
-    /// Waits until no session but the known ones is open that did anything lately; returns how many are, in the end.
+    /// Waits until no session but the known ones is open that did anything lately; returns how many
+    /// are, in the end.
     pub(super) async fn settle(
         &mut self,
         session: &mut PgConnection,
@@ -207,8 +208,9 @@ impl Reader {
         })
     }
 
-    /// Columns that make the session tell what it counted, right after the statement. A session that has read no table has nothing to tell in
-    /// its own eyes, and keeps even its transactions to itself.
+    /// Columns that make the session tell what it counted, right after the statement. A session
+    /// that has read no table has nothing to tell in its own eyes, and keeps even its transactions
+    /// to itself.
     fn telling(&self) -> &'static str {
         if self.version >= FLUSHES {
             ", pg_stat_force_next_flush()::text, (select count(*) from pg_am)"

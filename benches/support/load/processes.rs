@@ -2,7 +2,8 @@
 
 use std::fs;
 
-/// How far the ages of the server and of its first process may be apart: the clock is read some time after the process began.
+/// The largest difference between the ages of the server and of its first process: the clock is
+/// read some time after the process began.
 const TOLERANCE: f64 = 10.0;
 /// Ended children are looked for again when some were reaped while the others were read.
 const TRIES: usize = 50;
@@ -51,8 +52,9 @@ impl Postmaster {
 
     /// Seconds of all processes that the server has and had.
     ///
-    /// What a child used counts for itself while it lives, and for the postmaster once it was reaped. A child that is reaped while the others
-    /// are read would count twice or not at all, so then all are read again.
+    /// What a child used counts for itself while it lives, and for the postmaster once it was
+    /// reaped. A child that is reaped while the others are read would count twice or not at all, so
+    /// then all are read again.
     pub(super) fn cpu(&self) -> Option<f64> {
         for _ in 0..TRIES {
             let before = Process::read(&self.0)?;
@@ -107,7 +109,8 @@ impl Process {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// A child of `parent`. It has one thread, as all processes of Postgres, so its time is known to the nanosecond where the kernel tells.
+    /// A child of `parent`. It has one thread, as all processes of Postgres, so its time is known
+    /// to the nanosecond where the kernel tells.
     fn read_of(pid: &str, parent: &str) -> Option<Self> {
         let mut process = Self::read(pid).filter(|process| process.parent == parent)?;
         let schedule = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok();
@@ -134,7 +137,8 @@ impl Process {
     }
 }
 
-/// What the kernel tells each program about its ticks: entry 17 of the auxiliary vector.
+/// Returns the ticks per second that the kernel reports to each program: entry 17 of the auxiliary
+/// vector.
 fn ticks_per_second() -> f64 {
     const CLOCK_TICKS: usize = 17;
     const DEFAULT: f64 = 100.0;

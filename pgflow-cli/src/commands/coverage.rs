@@ -41,8 +41,8 @@ impl Coverage {
     }
 }
 
-/// A queue without a worker is a fault only while work waits in it: an older version of a flow
-/// stays defined after its last run. A queue that is gone can't say what waits.
+/// A queue without a worker is a fault only while messages wait in it: an older version of a flow
+/// stays defined after its last run. For a missing queue the number of waiting messages is unknown.
 fn is_waiting_in_vain(route: &Route) -> bool {
     !route.is_covered && route.waiting_messages != Some(0)
 }

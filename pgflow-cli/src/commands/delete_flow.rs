@@ -42,7 +42,8 @@ impl DeleteFlow {
                 return Err(confirm::declined());
             }
         }
-        // Whoever ends the command before it is done leaves the flow marked; running it again goes on.
+        // Whoever ends the command before it is done leaves the flow marked; running it again goes
+        // on.
         let deletion = maintenance::delete_flow_in_batches(&mut database, &self.slug);
         let what = format!("deleting flow {}", self.slug);
         let removed = Patience::new(output.json).during(&what, deletion).await?;

@@ -8,7 +8,8 @@ use crate::{arguments::Output, exit::Exit, failure::Failure, output, stop::StopS
 
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
-    /// Keep the data in this directory, also for the next time; without it, the data goes when the command ends.
+    /// Keep the data in this directory, also for the next time; without it, the data goes when the
+    /// command ends.
     #[arg(long, value_name = "DIRECTORY")]
     data_dir: Option<PathBuf>,
 }

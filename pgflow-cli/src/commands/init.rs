@@ -17,7 +17,8 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// Mark the database as a developer's own: a changed flow then replaces the stored one and its runs, instead of being refused.
+    /// Mark the database as a developer's own: a changed flow then replaces the stored one and its
+    /// runs, instead of being refused.
     #[arg(long)]
     local: bool,
     /// Mark it without asking, though it has flows already.
@@ -60,7 +61,7 @@ async fn environment(pool: &PgPool) -> Result<String, Failure> {
     Ok(installation.environment)
 }
 
-/// A mistaken URL must not let the next worker delete what somebody relies on.
+/// A mistaken URL must not let the next worker delete data that others rely on.
 fn confirm_local(flows: usize) -> Result<(), Failure> {
     let has = format!("this database has {}", count(flows as u64, "flow"));
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {

@@ -12,7 +12,8 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
-    /// Write the SQL instead of applying it: one script that applies what is missing, for a database that has PGMQ.
+    /// Write the SQL instead of applying it: one script that applies what is missing, for a
+    /// database that has PGMQ.
     #[arg(long)]
     print: bool,
 }

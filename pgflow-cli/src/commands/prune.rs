@@ -24,7 +24,8 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Prune {
-    /// How long ago a run must have ended: 30d, 12h, 90m (minutes), 2w, 1d12h; whole seconds, a day is 24 hours.
+    /// The least age of an ended run: 30d, 12h, 90m (minutes), 2w, 1d12h; whole seconds, a day is
+    /// 24 hours.
     #[arg(long, value_name = "AGE", value_parser = age::parse)]
     older_than: Duration,
     /// At most so many runs in one transaction.
@@ -38,7 +39,7 @@ pub(crate) struct Prune {
     yes: bool,
 }
 
-/// What was removed.
+/// The removed data.
 struct Removed {
     runs: u64,
     /// More may be left: ctrl-c, or SIGTERM.
@@ -55,7 +56,8 @@ impl Prune {
             confirm::require_terminal()?;
         }
         let mut database = database::ready(connection).await?;
-        // What becomes old enough from here on stays: a database in use would never be done, and nobody was asked about it.
+        // What becomes old enough from here on stays: a database in use would never be done, and
+        // nobody was asked about it.
         let now = Instant::now();
         if self.dry_run {
             let found = maintenance::prunable(&mut database, self.older_than).await?;

@@ -19,7 +19,8 @@ pub(crate) struct Queues {
     /// Only the queues of this flow.
     #[arg(long, value_name = "SLUG")]
     flow: Option<String>,
-    /// Show the messages that no worker can take, of this queue or of all: with one of them a worker stops.
+    /// Show the messages that no worker can take, of this queue or of all: with one of them a
+    /// worker stops.
     #[arg(long, value_name = "QUEUE", num_args = 0..=1, conflicts_with = "flow")]
     #[expect(
         clippy::option_option,

@@ -24,7 +24,8 @@ pub(crate) struct Start {
     /// The input: JSON, @FILE, or - for standard input.
     #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     input: String,
-    /// The id of the run; when a run of this flow has it already, that run is returned and nothing is started.
+    /// The id of the run; when a run of this flow has it already, that run is returned and nothing
+    /// is started.
     #[arg(long, value_name = "UUID", value_parser = run_id::parse_new)]
     run_id: Option<Uuid>,
 }

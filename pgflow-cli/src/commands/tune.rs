@@ -19,7 +19,8 @@ use crate::{
 pub(crate) struct Tune {
     /// The flow's slug.
     slug: String,
-    /// Only this step; without it, the flow's options, which apply to each step that has none of its own.
+    /// Only this step; without it, the flow's options, which apply to each step that has none of
+    /// its own.
     #[arg(long, value_name = "SLUG")]
     step: Option<String>,
     #[command(flatten)]
@@ -29,22 +30,24 @@ pub(crate) struct Tune {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Options {
-    /// How many attempts a task has, the first one included.
+    /// The number of attempts of a task, including the first one.
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u32).range(1..=2_147_483_647))]
     max_attempts: Option<u32>,
-    /// The delay that the backoff grows from: twice as long before the second attempt, and so on. Whole seconds: 30s, 5m; 0s for none.
+    /// The delay that the backoff grows from: twice as long before the second attempt, and so on.
+    /// Whole seconds: 30s, 5m; 0s for none.
     #[arg(long, value_name = "TIME", value_parser = age::parse_seconds)]
     base_delay: Option<u32>,
     /// The longest delay of the backoff: 10m, 1h.
     #[arg(long, value_name = "TIME", value_parser = age::parse_seconds)]
     max_delay: Option<u32>,
-    /// How long a task may be postponed, without an attempt that counts, before it is given up: 1d.
+    /// The longest time for which a task may be postponed, without an attempt that counts, before
+    /// it fails: 1d.
     #[arg(long, value_name = "TIME", value_parser = age::parse_seconds)]
     give_up_after: Option<u32>,
-    /// How long an attempt may take: 90s, 1h30m.
+    /// The longest time for an attempt: 90s, 1h30m.
     #[arg(long, value_name = "TIME", value_parser = age::parse_seconds)]
     timeout: Option<u32>,
-    /// How long after its dependencies the step starts.
+    /// The delay of the step after its dependencies have ended.
     #[arg(long, value_name = "TIME", value_parser = age::parse_seconds, requires = "step")]
     start_delay: Option<u32>,
 }

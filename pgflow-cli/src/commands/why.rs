@@ -20,7 +20,7 @@ pub(crate) struct Why {
     /// The run's id.
     #[arg(value_parser = run_id::parse)]
     run: Uuid,
-    /// The slug of the step; without it, each step of the run is told about.
+    /// The slug of the step; without it, all steps of the run are explained.
     step: Option<String>,
 }
 
@@ -115,7 +115,8 @@ fn describe_run(steps: &[StepExplanation]) -> Text {
     text
 }
 
-/// The reason, and then what it rests on; `run_error` is why the run failed, of another step than the one that failed it.
+/// The reason, and then what it rests on; `run_error` is why the run failed, of another step than
+/// the one that failed it.
 fn describe(explanation: &StepExplanation, run_error: Option<String>) -> Text {
     let mut text = Text::from(table::times_in(&explanation.message));
     text.blank();

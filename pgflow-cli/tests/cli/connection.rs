@@ -1,4 +1,4 @@
-//! How the command finds its database, and what it says when it does not.
+//! The choice of the database, and the errors when there is none.
 
 use crate::support::{Database, json, pgflow};
 

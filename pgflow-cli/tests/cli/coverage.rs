@@ -1,8 +1,8 @@
-//! Who serves what.
+//! The workers of each queue.
 
 use crate::support::{Database, WORKER, cells, json};
 
-/// The exit code for a queue that nobody serves.
+/// The exit code for a queue that no worker serves.
 const NOT_COVERED: i32 = 6;
 
 #[test]

@@ -34,7 +34,7 @@ fn start(arguments: &[&str]) -> Dev {
 }
 
 impl Dev {
-    /// What ctrl-c does; also what the command said on standard error.
+    /// Stops the command as ctrl-c does, and returns its standard error.
     fn stop(mut self) -> (Database, String) {
         let pid = self.child.id().to_string();
         assert!(

@@ -1,10 +1,11 @@
-//! What is defined.
+//! The defined flows.
 
 use serde_json::json as value;
 
 use crate::support::{Database, Ran, WORKER, cells, json};
 
-/// Flow `orders` with queues for its steps, all of whose features are used: own options, a map, conditions and modes.
+/// Flow `orders` with queues for its steps, all of whose features are used: own options, a map,
+/// conditions and modes.
 fn with_orders() -> Database {
     let database = Database::with_two_flows();
     database.execute(

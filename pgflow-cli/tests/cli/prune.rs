@@ -125,7 +125,8 @@ fn a_batch_that_fails_leaves_what_was_removed_before_and_says_how_much() {
 #[test]
 fn what_becomes_old_enough_meanwhile_is_left() {
     let database = Database::with_runs_that_ended(&[20]);
-    // Each removal takes a while, in which another run becomes old enough: a moving limit would remove that too, again and again.
+    // Each removal takes a while, in which another run becomes old enough: a moving limit would
+    // remove that too, again and again.
     database.execute(
         "create sequence public.removals;
          create function public.follow() returns trigger language plpgsql as $$
@@ -145,7 +146,7 @@ fn what_becomes_old_enough_meanwhile_is_left() {
     assert_eq!(database.runs(), 1);
 }
 
-/// What ctrl-c and SIGTERM do, in the midst of a batch that waits for a lock.
+/// The effect of ctrl-c and SIGTERM in the middle of a batch that waits for a lock.
 #[cfg(unix)]
 mod interrupted {
     use std::{
@@ -162,7 +163,7 @@ mod interrupted {
         stderr: BufReader<ChildStderr>,
     }
 
-    /// Three runs to remove one by one; the first batch has removed its run, and can't go on.
+    /// Three runs to remove one by one; the first batch has removed its run, and can't continue.
     fn blocked(arguments: &[&str]) -> Blocked {
         let database = Database::with_runs_that_ended(&[40, 30, 20]);
         let held = database.holding("select from pgmq.a_sums for update");

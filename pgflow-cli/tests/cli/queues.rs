@@ -1,8 +1,9 @@
-//! How much is in the queues.
+//! The contents of the queues.
 
 use crate::support::{Database, WORKER_ID, cells, json};
 
-/// Queue `sums`: one task runs, one is delayed, two can be read; queue `steps__b`: one can be read, and nobody serves it.
+/// Queue `sums`: one task runs, one is delayed, two can be read; queue `steps__b`: one can be read,
+/// and no worker serves it.
 fn busy() -> Database {
     let database = Database::with_two_flows();
     database.execute(&format!(

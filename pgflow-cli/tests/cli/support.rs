@@ -69,8 +69,9 @@ impl Database {
         database
     }
 
-    /// A run of this id of flow `twins`, whose first step failed it while the second one's three tasks waited and ran, long ago: the run took 5 seconds,
-    /// and the second step started 1 second after it.
+    /// A run of this id of flow `twins`, whose first step failed it while the second one's three
+    /// tasks waited and ran, long ago: the run took 5 seconds, and the second step started 1 second
+    /// after it.
     pub(crate) fn with_a_run_that_failed(id: &str) -> Self {
         let database = Self::migrated();
         database.execute(&format!(
@@ -105,7 +106,8 @@ impl Database {
         database
     }
 
-    /// Registers a worker of this function, which stays alive; the last digits of its id are these. With a step, a worker of the step's queue.
+    /// Registers a worker of this function, which stays alive; the last digits of its id are these.
+    /// With a step, a worker of the step's queue.
     pub(crate) fn register(
         &self,
         id: u32,
@@ -162,7 +164,8 @@ impl Database {
         self.number("select count(*) from pgflow.runs")
     }
 
-    /// With runs of flow `sums` that have completed, each so many days ago; they have one task each.
+    /// With runs of flow `sums` that have completed, each so many days ago; they have one task
+    /// each.
     pub(crate) fn with_runs_that_ended(days_ago: &[u32]) -> Self {
         let database = Self::with_flow();
         database.execute(WORKER);
@@ -331,7 +334,7 @@ fn run(command: &mut Command, stdin: &str) -> Ran {
     }
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,

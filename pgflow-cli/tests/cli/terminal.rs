@@ -1,4 +1,4 @@
-//! What others wrote into the database can't drive a terminal, or look like a line of the command.
+//! Text from the database can neither control a terminal nor look like a line of the command.
 
 use crate::support::{Database, json, pgflow};
 

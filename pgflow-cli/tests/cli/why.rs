@@ -1,4 +1,4 @@
-//! Why a step is not running.
+//! The reasons why a step is not running.
 
 use crate::support::{Database, WORKER, WORKER_ID, cells, json};
 

@@ -1,4 +1,4 @@
-//! What the patterns of conditions say.
+//! The rules for the patterns of conditions.
 
 use super::Report;
 use crate::condition;

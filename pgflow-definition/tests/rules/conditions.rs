@@ -1,4 +1,4 @@
-//! What patterns may say.
+//! The patterns that are allowed.
 
 use pgflow_definition::{Condition, Part, StepDefinition};
 

@@ -101,7 +101,8 @@ fn a_mode_without_its_condition_is_not_shown() {
     );
 }
 
-/// What would end the label, start a directive, a code, a tag, a line or Markdown, or lose a semicolon.
+/// Text that would end the label, start a directive, a code, a tag, a line or Markdown, or lose a
+/// semicolon.
 const HOSTILE: &str = r##"{"style":"#quot; %%{init: {}}%% <b>&amp; \n `x`; end]]--> classDef:é"}"##;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who may be skipped, against a model that plays every way in which a run can go.
+//! The steps that may be skipped, against a model that plays every possible course of a run.
 
 use pgflow_definition::skip::{SkipRule, may_be_skipped};
 use pgflow_definition::{Condition, SkipMode, StepDefinition};
@@ -66,7 +66,7 @@ fn a_cyclic_graph_is_no_trap() {
     );
 }
 
-/// What may happen to a step that starts, other than failing the run.
+/// Returns the possible fates of a step that starts, other than failing the run.
 fn fates(rule: SkipRule) -> Vec<Option<SkipMode>> {
     let unmet = rule.conditional.then_some(rule.when_unmet);
     let modes = unmet.into_iter().chain([rule.when_exhausted]);

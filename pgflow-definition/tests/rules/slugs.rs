@@ -1,4 +1,4 @@
-//! Which slugs are valid, and what is said about the others.
+//! The valid slugs, and the messages about the others.
 
 use pgflow_definition::Part;
 use pgflow_definition::slug::{SlugProblem, check_slug};

@@ -15,7 +15,8 @@ pub(super) fn check(flow: &Flow<'_>, step: &Step<'_>, errors: &mut Errors) {
         );
     }
     contradiction(step, errors);
-    // Without dependencies the condition is about the flow's input, whose fields the macro does not know.
+    // Without dependencies the condition is about the flow's input, whose fields the macro does not
+    // know.
     if step.edges.is_empty() || step.edges.iter().any(|edge| edge.step().is_none()) {
         return;
     }

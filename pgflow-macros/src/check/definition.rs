@@ -1,4 +1,5 @@
-//! The rules of `pgflow-definition`, with each problem brought back to the token that it comes from.
+//! The rules of `pgflow-definition`, with each problem brought back to the token that it comes
+//! from.
 
 use pgflow_definition::{
     ConditionProblem, Part, Problem, ProblemKind, Subject, slug::BINDING_NAMES,
@@ -22,7 +23,8 @@ pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) {
             kind if is_of_names(kind) => {}
             // Said of the `impl`, which has no steps.
             ProblemKind::StepQueuesWithoutSteps
-            // Said with the key underlined; and these are only found with the feature `shape`, which other crates may turn on.
+            // Said with the key underlined; and these are only found with the feature `shape`,
+            // which other crates may turn on.
             | ProblemKind::Condition(
                 ConditionProblem::NotADependency { .. }
                 | ConditionProblem::NotJson { .. }
@@ -35,8 +37,8 @@ pub(super) fn check(flow: &Flow<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a problem is about slugs, or names of queues that are made of them. All others are about
-/// the graph.
+/// Returns whether a problem is about slugs, or names of queues that are made of them. All others
+/// are about the graph.
 fn is_of_names(kind: &ProblemKind) -> bool {
     matches!(
         kind,
@@ -118,7 +120,8 @@ fn place(flow: &Flow<'_>, problem: &Problem) -> Span {
     }
 }
 
-/// The name at a position of the definition's `depends_on`, which holds the edges that lead to a step.
+/// The name at a position of the definition's `depends_on`, which holds the edges that lead to a
+/// step.
 fn mention(step: &Step<'_>, position: usize) -> Ident {
     let mut edges = step.edges.iter().filter(|edge| edge.step().is_some());
     edges

@@ -24,7 +24,8 @@ pub(super) fn check(flow: &Flow<'_>, source: &FlowImpl, errors: &mut Errors) {
     steps(flow, source, errors);
 }
 
-/// Functions by which a flow is started: `CrateAudit::start(..)`. A function of the type would come before them.
+/// Functions by which a flow is started: `CrateAudit::start(..)`. A function of the type would come
+/// before them.
 const STARTS: [&str; 4] = [
     "start",
     "start_with_id",
@@ -62,7 +63,8 @@ fn names(flow: &Flow<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether there can be a flow of this `impl` at all. Without a type of its own there is nothing to implement the traits for.
+/// Returns whether there can be a flow of this `impl` at all. Without a type of its own there is
+/// nothing to implement the traits for.
 pub(crate) fn is_possible(source: &FlowImpl, errors: &mut Errors) -> bool {
     let own = source.own_type().map(|segment| &segment.ident);
     if let (Some((of_trait, token)), Some(own)) = (&source.of_trait, own) {

@@ -1,4 +1,4 @@
-//! What is wrong with a flow, in words, each at the token that has to change.
+//! The mistakes of a flow, in words, each at the token that has to change.
 
 mod conditions;
 mod definition;

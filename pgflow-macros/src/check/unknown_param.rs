@@ -73,7 +73,7 @@ fn depend_on(step: &Step<'_>, key: &str) -> String {
     }
 }
 
-/// What was meant, and the way to keep the name.
+/// Returns the likely intention, and the way to keep the name.
 fn help(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String {
     let (name, key, ty) = (&step.name, &param.key, show(&param.ty));
     let from = |meant: &str| format!("`#[from({meant})] {key}: {ty}`");
@@ -181,7 +181,8 @@ pub(super) fn candidates<'m>(flow: &'m Flow<'_>, step: &'m Step<'_>) -> Vec<&'m 
     dependencies.chain(end).chain(words).collect()
 }
 
-/// The dependencies that a parameter can name: a map step gets elements of its one dependency instead.
+/// The dependencies that a parameter can name: a map step gets elements of its one dependency
+/// instead.
 fn dependencies<'m>(
     flow: &'m Flow<'_>,
     step: &'m Step<'_>,

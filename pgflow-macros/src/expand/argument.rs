@@ -1,4 +1,4 @@
-//! How one parameter of a step gets its value.
+//! The value of one parameter of a step.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -89,7 +89,8 @@ fn checked(
     }
 }
 
-/// Which function fills the parameter decides how its forms are named when the type does not fit.
+/// Chooses the function that fills the parameter, which decides the wording of the error when the
+/// type does not fit.
 fn input(flow: &Flow<'_>, param: &Param) -> Argument {
     let (ty, slot, input) = (&param.ty, &param.local, &flow.input);
     let element = input.as_ref().and_then(vec_element);

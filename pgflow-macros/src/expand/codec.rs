@@ -1,6 +1,7 @@
 //! The codec of each step's output.
 //!
-//! The only place where the output type must be storable: a missing derive is one error, at the type in the step's signature.
+//! The only place where the output type must be storable: a missing derive is one error, at the
+//! type in the step's signature.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -23,7 +24,8 @@ pub(super) fn of_output(flow: &Flow<'_>, index: usize) -> TokenStream {
     }
 }
 
-/// The codec of an element; only for a map step, or a step that is mapped over and returns a `Vec<_>`.
+/// The codec of an element; only for a map step, or a step that is mapped over and returns a
+/// `Vec<_>`.
 pub(super) fn of_element(step: &Step<'_>) -> TokenStream {
     let name = name_for("__CODEC_OF_", step);
     quote!(&#name.0)
@@ -72,7 +74,8 @@ pub(super) fn item(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenStrea
         None => vec_element(&output.ok),
     };
     match element {
-        // For a list the bound is asked of the element: the error then names the type that lacks it.
+        // For a list the bound is asked of the element: the error then names the type that lacks
+        // it.
         Some(ty) if needs_both(flow, index) => {
             let (element, codecs) = (value::element_name(step), call_for("list_codecs", ty));
             quote!(const #name: __p::ListCodecs<#element> = #codecs;)
@@ -88,7 +91,7 @@ pub(super) fn item(flow: &Flow<'_>, index: usize, step: &Step<'_>) -> TokenStrea
     }
 }
 
-/// Whether elements are written or read one by one.
+/// Returns whether elements are written or read one by one.
 fn needs_both(flow: &Flow<'_>, index: usize) -> bool {
     let step = &flow.steps[index];
     let is_list = (step.output.as_ref()).is_ok_and(|output| vec_element(&output.ok).is_some());

@@ -7,11 +7,12 @@ use syn::Type;
 use super::{codec, value};
 use crate::model::{Flow, MapOver, Step, types::vec_element};
 
-/// What is known of the elements.
+/// The known facts about the elements.
 pub(super) enum Element<'m> {
     /// Their type is written down.
     Known(Known<'m>),
-    /// Only the type checker knows it: the list's type for items of ours, and where it was named as the source.
+    /// Only the type checker knows it: the list's type for items of ours, and where it was named as
+    /// the source.
     Projected {
         list: TokenStream,
         at: Span,
@@ -28,7 +29,8 @@ pub(super) struct Known<'m> {
     pub(super) codec: TokenStream,
     /// The step that returns the list, if it is not the flow's input.
     pub(super) source: Option<&'m Step<'m>>,
-    /// The list's type where it is written, and a place on its line that no editor looks anything up at.
+    /// The list's type where it is written, and a place on its line that no editor looks anything
+    /// up at.
     pub(super) list: TokenStream,
     pub(super) beside_list: Span,
 }

@@ -35,7 +35,8 @@ pub(crate) fn user_item(source: &FlowImpl, is_wrong: bool) -> TokenStream {
         Item::Other(other) => Some(other.tokens.clone()),
         Item::Unreadable { .. } => None,
     });
-    // rustc drops what stands behind a syntax error in a block: so that one takes nothing else with it, it gets one of its own.
+    // rustc drops what stands behind a syntax error in a block: so that one takes nothing else with
+    // it, it gets one of its own.
     let unreadable = items.iter().filter_map(|item| match item {
         Item::Unreadable { tokens, .. } => Some(quote! {
             #quiet

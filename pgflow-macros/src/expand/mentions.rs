@@ -1,5 +1,5 @@
-//! Names of steps that are written in attributes, once more as paths: editors then lead from them to the function, and rename
-//! them with it.
+//! Names of steps that are written in attributes, once more as paths: editors then lead from them
+//! to the function, and rename them with it.
 
 use proc_macro2::TokenStream;
 use quote::quote;

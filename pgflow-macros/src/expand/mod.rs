@@ -1,11 +1,13 @@
 //! The code that is written.
 //!
-//! Besides the user's `impl` there are two types, the enum of steps and the output struct, and a `const _` that hides all else. In
-//! it stand, per step, a codec for its output, a check for each parameter and the function that the worker calls.
+//! Besides the user's `impl` there are two types, the enum of steps and the output struct, and a
+//! `const _` that hides all else. In it stand, per step, a codec for its output, a check for each
+//! parameter and the function that the worker calls.
 //!
-//! Spans decide where rustc shows an error and what editors find at a name. rustc takes the place of an expression from
-//! its first and last token; editors look at identifiers. So the punctuation around a checked expression carries the place of
-//! the user's token, and no identifier of ours does; see [`span`].
+//! Spans decide where rustc shows an error and what editors find at a name. rustc takes the place
+//! of an expression from its first and last token; editors look at identifiers. So the punctuation
+//! around a checked expression carries the place of the user's token, and no identifier of ours
+//! does; see [`span`].
 
 mod argument;
 mod codec;
@@ -125,7 +127,7 @@ fn implementation(flow: &Flow<'_>) -> TokenStream {
     }
 }
 
-/// Whether a step is deprecated, or may name what is.
+/// Returns whether a step is deprecated, or may name what is.
 fn step_deprecated(step: &Step<'_>) -> bool {
     let mentions = |attr: &Attribute| match &attr.meta {
         Meta::List(list) if attr.path().is_ident("allow") || attr.path().is_ident("expect") => {
@@ -137,7 +139,8 @@ fn step_deprecated(step: &Step<'_>) -> bool {
     step.source.attrs.iter().any(mentions)
 }
 
-/// `type name = ty;`. A type that may not be used here, such as a private one, is then shown where it was named.
+/// `type name = ty;`. A type that may not be used here, such as a private one, is then shown where
+/// it was named.
 fn associated_type(name: &str, ty: &TokenStream) -> TokenStream {
     let (first, last) = ends(ty);
     let (keyword, end) = (quote_spanned!(first=> type), quote_spanned!(last=> ;));
@@ -168,7 +171,8 @@ fn state_type(flow: &Flow<'_>) -> TokenStream {
         .map_or_else(|| quote!(()), ToTokens::to_token_stream)
 }
 
-/// A name made of a prefix of ours and a step's name. The prefixes are distinct, so two of these never are the same.
+/// A name made of a prefix of ours and a step's name. The prefixes are distinct, so two of these
+/// never are the same.
 fn name_for(prefix: &str, step: &Step<'_>) -> Ident {
     format_ident!("{prefix}{}", step.name)
 }

@@ -19,7 +19,8 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
     let derives = &flow.args.output_derive;
     let derive = (!derives.is_empty()).then(|| quote!(#[derive(#(#derives),*)]));
     let fields = leaves(flow).map(|(index, step, ty)| {
-        // Placed at the type, where a derive that the type lacks is reported; no lint looks at names of ours.
+        // Placed at the type, where a derive that the type lacks is reported; no lint looks at
+        // names of ours.
         let (at, _) = ends(&ty);
         let (public, field) = (visible_at(at), ours_at(step.ident));
         let mut what = format!(" The output of [`{}::{}`]", flow.step_enum, step.variant);
@@ -41,7 +42,8 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
     }
 }
 
-/// `impl Debug`, unless the user derives it: a field shows its value if its type can, so that no output needs a bound.
+/// `impl Debug`, unless the user derives it: a field shows its value if its type can, so that no
+/// output needs a bound.
 pub(super) fn debug(flow: &Flow<'_>) -> TokenStream {
     let mut derives = flow.args.output_derive.iter();
     let is_debug = |path: &syn::Path| (path.segments.last()).is_some_and(|it| it.ident == "Debug");

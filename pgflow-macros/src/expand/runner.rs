@@ -159,7 +159,8 @@ fn item(flow: &Flow<'_>, step: &Step<'_>) -> Option<TokenStream> {
     }
 }
 
-/// The call of the user's function, placed at its name: there a future that is not `Send` is reported.
+/// The call of the user's function, placed at its name: there a future that is not `Send` is
+/// reported.
 fn call(flow: &Flow<'_>, step: &Step<'_>, arguments: TokenStream) -> TokenStream {
     let at = step.ident.span();
     let function = span::function(flow, step.ident);
@@ -186,7 +187,7 @@ fn finish(flow: &Flow<'_>, index: usize, output: &Output, result: &Ident) -> Tok
     )
 }
 
-/// For a map step that does not take its element: the source must be a list all the same.
+/// For a map step that does not take its element: the source must be a list anyway.
 fn item_check(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
     let takes_item = |param: &Param| matches!(param.binding, Binding::Item);
     match element::of_step(flow, step) {

@@ -1,4 +1,4 @@
-//! Where errors in generated code are shown.
+//! The places at which errors in generated code are shown.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -7,9 +7,10 @@ use crate::model::{Flow, types::ends};
 
 /// `(path::<generics>)(args)`, which rustc locates at `at` although no identifier of ours does.
 ///
-/// A failed bound is shown at the generic argument, provided that the call as a whole seems to come from the same place: its
-/// first token and its last ones carry the place of `at`. The first is a parenthesis: every name can then begin with `__p`, so that a
-/// wrong path of the crate is one error.
+/// A failed bound is shown at the generic argument, provided that the call as a whole seems to come
+/// from the same place: its first token and its last ones carry the place of `at`. The first is a
+/// parenthesis: every name can then begin with `__p`, so that a wrong path of the crate is one
+/// error.
 pub(super) fn call_at(
     at: &impl ToTokens,
     path: &TokenStream,
@@ -52,7 +53,8 @@ pub(super) fn function(flow: &Flow<'_>, name: &Ident) -> TokenStream {
     quote_spanned!(name.span()=> <#self_ty>::#name)
 }
 
-/// A name of ours at the place of one of the user's: lints, which are about what the user wrote, pass it over.
+/// A name of ours at the place of one of the user's: lints, which are about what the user wrote,
+/// pass it over.
 pub(super) fn ours_at(name: &Ident) -> Ident {
     let mut name = name.clone();
     name.set_span(Span::call_site().located_at(name.span()));

@@ -12,8 +12,8 @@ use crate::{
 
 /// The enum and its name in the user's module.
 ///
-/// It stands in a module of its own so that a second flow with the same `step_enum` is one error, of the name. Next to it the
-/// derives would each be one more: they would all be of the first enum.
+/// It stands in a module of its own so that a second flow with the same `step_enum` is one error,
+/// of the name. Next to it the derives would each be one more: they would all be of the first enum.
 pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
     let (name, module, vis) = (ours_at(&flow.step_enum), module(flow), visibility(flow));
     let doc = format!(" The steps of [`{}`].", flow.ident);
@@ -40,7 +40,7 @@ pub(super) fn item(flow: &Flow<'_>) -> TokenStream {
             use super::*;
             #[doc = #doc]
             ///
-            /// A new step of the flow is a new variant, which each `match` without a `_` has to name.
+            /// A new step is a new variant, which each `match` without a `_` has to name.
             #[derive(
                 ::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug,
                 ::core::cmp::PartialEq, ::core::cmp::Eq, ::core::cmp::PartialOrd, ::core::cmp::Ord,
@@ -57,7 +57,8 @@ pub(super) fn path(flow: &Flow<'_>) -> TokenStream {
     quote!(#module::#name)
 }
 
-/// The first paragraph of the step's documentation, as it reads outside of the `impl`, and the links that it may refer to.
+/// The first paragraph of the step's documentation, as it reads outside of the `impl`, and the
+/// links that it may refer to.
 ///
 /// No more than that: rustdoc would run the examples twice.
 fn docs(flow: &Flow<'_>, step: &Step<'_>) -> Vec<String> {
@@ -100,7 +101,8 @@ fn docs(flow: &Flow<'_>, step: &Step<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Named by a step too: a second flow of the same type is then refused for being one, and not for each of its names as well.
+/// Named by a step too: a second flow of the same type is then refused for being one, and not for
+/// each of its names as well.
 fn module(flow: &Flow<'_>) -> Ident {
     let ty = names::slug(&flow.ident.unraw().to_string());
     match flow.emitted().next() {
@@ -109,7 +111,7 @@ fn module(flow: &Flow<'_>) -> Ident {
     }
 }
 
-/// Where the step stands in the graph.
+/// Describes the place of the step in the graph.
 fn place(flow: &Flow<'_>, step: &Step<'_>) -> String {
     let dependencies: Vec<String> = step
         .edges

@@ -1,7 +1,8 @@
 //! The steps' names in messages of rustc.
 //!
-//! A message about two steps can't hold their names: it stands in the runtime. But it can hold constants, and rustc shows a
-//! constant parameter by its name. So a handler is generic over a constant for each step that its messages may name.
+//! A message about two steps can't hold their names: it stands in the runtime. But it can hold
+//! constants, and rustc shows a constant parameter by its name. So a handler is generic over a
+//! constant for each step that its messages may name.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,7 @@ use crate::model::{Flow, Step};
 
 /// The constants of one handler.
 pub(super) struct StepNames {
-    /// What the types in the handler are made of: constants among them must keep their meaning.
+    /// The names in the handler's types: constants among them must keep their meaning.
     taken: HashSet<String>,
     named: Vec<(String, Ident)>,
 }

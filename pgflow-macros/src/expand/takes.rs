@@ -1,8 +1,9 @@
 //! The check of each parameter that takes an output or an element.
 //!
-//! The runtime has a trait for each sentence about a type that does not fit. Here stands a function for each output that steps
-//! take, whose bound is such a trait. rustc underlines the parameter's type, because the call names it, and what the
-//! value comes from, because the bound is placed there. The steps' names are constants that the caller is generic over.
+//! The runtime has a trait for each sentence about a type that does not fit. Here stands a function
+//! for each output that steps take, whose bound is such a trait. rustc underlines the parameter's
+//! type, because the call names it, and what the value comes from, because the bound is placed
+//! there. The steps' names are constants that the caller is generic over.
 
 use std::collections::HashSet;
 
@@ -67,7 +68,7 @@ pub(super) fn call(
 
 struct Check<'m> {
     name: Ident,
-    /// What holds the value: `Required` or `Skippable`.
+    /// The slot of the value: `Required` or `Skippable`.
     slot: &'static str,
     /// The trait.
     sentence: &'static str,
@@ -76,7 +77,8 @@ struct Check<'m> {
     borrowed: Option<TokenStream>,
     /// The step that the value comes from, if it is not the flow's input.
     source: Option<&'m Step<'m>>,
-    /// Where the value comes from: a type that the bound is placed at, and a place on the same line for the function.
+    /// The source of the value: a type that the bound is placed at, and a place on the same line
+    /// for the function.
     origin: TokenStream,
     beside_origin: Span,
 }
@@ -140,7 +142,8 @@ impl<'m> Check<'m> {
         let borrowed = self.borrowed.as_ref().map(|borrowed| quote!(#borrowed,));
         let slot = format_ident!("{}", self.slot);
         let sentence = format_ident!("{}{}", self.sentence, or.unwrap_or_default());
-        // The bound begins and ends at the origin; the function's name stands on the same line, or rustc would show its line too.
+        // The bound begins and ends at the origin; the function's name stands on the same line, or
+        // rustc would show its line too.
         let (first, last) = ends(&self.origin);
         let (binder, close) = (quote_spanned!(first=> for<>), quote_spanned!(last=> >));
         let function = Ident::new(&self.name.to_string(), self.beside_origin);

@@ -1,8 +1,10 @@
 //! The types of stored values, as items of ours name them.
 //!
-//! A type can hide a lifetime: `Name` of a `struct Name<'a>(..)`. rustc then asks for it wherever an item names the type, in other words for each
-//! kind of place, and drops what it has said already. So an output is written out as what a function returns, which is what the user wrote, and the
-//! input once, in `impl Flow`; all other items name those. Bodies of functions may name any type.
+//! A type can hide a lifetime: `Name` of a `struct Name<'a>(..)`. rustc then asks for it wherever
+//! an item names the type, in other words for each kind of place, and drops what it has said
+//! already. So an output is written out as what a function returns, which is what the user wrote,
+//! and the input once, in `impl Flow`; all other items name those. Bodies of functions may name any
+//! type.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -40,7 +42,7 @@ pub(super) fn of_step(step: &Step<'_>) -> TokenStream {
     }
 }
 
-/// What dependents take; only for a step whose output is readable.
+/// Returns the name of the type that dependents take; only for a step whose output is readable.
 pub(super) fn output_name(step: &Step<'_>) -> Ident {
     name_for("__Out_", step)
 }

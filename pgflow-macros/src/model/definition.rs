@@ -9,8 +9,8 @@ use super::{Edge, Flow, MapOver, Step};
 impl<'s> Flow<'s> {
     /// Calls `judge` with the definition: everything in it is borrowed.
     ///
-    /// Position `n` of its steps is the step `self.order[n]`, and position `n` of a step's dependencies is
-    /// the `n`th of its edges that lead to a step.
+    /// Position `n` of its steps is the step `self.order[n]`, and position `n` of a step's
+    /// dependencies is the `n`th of its edges that lead to a step.
     pub(crate) fn with_definition<T>(&self, judge: impl FnOnce(FlowDefinition<'_>) -> T) -> T {
         self.with_names(|step| &step.slug, judge)
     }

@@ -6,7 +6,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 pub(crate) struct Edge {
     /// The function's name where it was written.
     pub(crate) at: Ident,
-    /// What was written in place of that name.
+    /// The text that was written in place of that name.
     pub(crate) written: Option<TokenStream>,
     pub(crate) link: Link,
     /// For a name that leads to no step of use: a step that only a parameter names, and which is
@@ -14,13 +14,14 @@ pub(crate) struct Edge {
     pub(crate) taken: Option<usize>,
 }
 
-/// What a name leads to.
+/// The target of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
     Step(usize),
     /// The step that the name stands in.
     Itself(usize),
-    /// There is no such step, but one with a similar name. Parameters are read as if it had been written; the graph goes without.
+    /// There is no such step, but one with a similar name. Parameters are read as if it had been
+    /// written; the graph goes without.
     Unknown {
         similar: Option<usize>,
     },
@@ -64,7 +65,7 @@ impl Edge {
     }
 }
 
-/// What a map step maps over; the place is that of the name.
+/// The source of a map step; the place is that of the name.
 #[derive(Clone, Copy)]
 pub(crate) enum MapOver {
     Input(Span),

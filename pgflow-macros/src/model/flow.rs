@@ -25,7 +25,8 @@ pub(crate) struct Flow<'s> {
     pub(crate) step_enum: Ident,
     pub(crate) output: Ident,
     pub(crate) clash: Clash,
-    /// Whether the `impl` has parameters. That is a mistake; of such a flow there is only the enum of steps.
+    /// `true` if the `impl` has parameters. That is a mistake; of such a flow there is only the
+    /// enum of steps.
     pub(crate) is_generic: bool,
     /// The path of the facade crate.
     pub(crate) krate: TokenStream,
@@ -39,14 +40,15 @@ pub(crate) struct Flow<'s> {
     pub(crate) skips: Vec<Skips>,
 }
 
-/// Names that were chosen, or are the default, and stand for something else already; other ones are used instead.
+/// Names that were chosen, or are the default, and stand for something else already; other ones are
+/// used instead.
 #[derive(Default)]
 pub(crate) struct Clash {
     pub(crate) step_enum: Option<Ident>,
     pub(crate) output: Option<Ident>,
 }
 
-/// Who does without a step's output.
+/// The steps that run without another step's output.
 #[derive(Clone, Copy)]
 pub(crate) struct Skips {
     /// Its dependents may run without.
@@ -104,7 +106,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Where a mistake of the slug is shown.
+    /// Returns the place at which a mistake of the slug is shown.
     pub(crate) fn slug_span(&self) -> Span {
         let literal = self.args.slug.as_ref().map(LitStr::span);
         literal.unwrap_or_else(|| self.ident.span())
@@ -128,7 +130,7 @@ impl<'s> Flow<'s> {
             })
     }
 
-    /// Whether a step depends on another one, directly or by way of others.
+    /// Returns whether a step depends on another one, directly or by way of others.
     fn waits_for(&self, step: usize, other: usize) -> bool {
         let mut seen = vec![false; self.steps.len()];
         let mut ahead = vec![step];
@@ -287,7 +289,7 @@ fn skips(steps: &[Step<'_>]) -> Vec<Skips> {
         .collect()
 }
 
-/// Who depends on whom, without steps that name themselves.
+/// Builds the graph of dependencies, without steps that name themselves.
 fn graph(steps: &[Step<'_>], target: impl Fn(&Edge) -> Option<usize>) -> Vec<Vec<usize>> {
     let dependencies = |(index, step): (usize, &Step<'_>)| {
         let targets = step.edges.iter().filter_map(&target);

@@ -1,7 +1,8 @@
-//! What the source says: steps, who waits for whom, what each parameter stands for.
+//! The meaning of the source: steps, their dependencies, the value of each parameter.
 //!
-//! Reading never fails and reports nothing. A part that makes no sense holds its mistake instead of a meaning;
-//! [`check`](crate::check) puts it into words and [`expand`](crate::expand) works around it.
+//! Reading never fails and reports nothing. A part that makes no sense holds its mistake instead of
+//! a meaning; [`check`](crate::check) puts it into words and [`expand`](crate::expand) works around
+//! it.
 
 mod definition;
 mod edge;

@@ -180,7 +180,8 @@ fn last_name(ty: &Type) -> Option<String> {
 fn unstorable_parts(whole: &Type, ok: &Type, sig: &Signature) -> Vec<Unstorable> {
     struct Find {
         found: Vec<Unstorable>,
-        /// What a lifetime that is left out, or `'_`, stands for: nothing, when there is not exactly one parameter that borrows.
+        /// The meaning of a lifetime that is left out, or `'_`: nothing, unless exactly one
+        /// parameter borrows.
         elided: UnstorableKind,
     }
     impl Find {
@@ -239,7 +240,7 @@ fn unstorable_parts(whole: &Type, ok: &Type, sig: &Signature) -> Vec<Unstorable>
     find.found
 }
 
-/// How many lifetimes stand in the parameters, as far as they are written.
+/// Returns the number of lifetimes in the parameters, as far as they are written.
 fn borrows(sig: &Signature) -> usize {
     struct Count(usize);
     impl VisitMut for Count {

@@ -1,4 +1,4 @@
-//! What each parameter of a step stands for.
+//! The meaning of each parameter of a step.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident};
@@ -23,11 +23,11 @@ pub(crate) struct Param {
     pub(crate) name: Option<Ident>,
     /// The name as it is looked up.
     pub(crate) key: String,
-    /// Whether that is the one in `#[from(..)]`.
+    /// `true` if that is the one in `#[from(..)]`.
     pub(crate) is_from: bool,
 }
 
-/// What a parameter is filled with.
+/// The value that fills a parameter.
 pub(crate) enum Binding {
     Input,
     Item,
@@ -40,7 +40,7 @@ pub(crate) enum Binding {
     Poisoned(Mistake),
 }
 
-/// Why a parameter can't be filled.
+/// The reason why a parameter can't be filled.
 pub(crate) enum Mistake {
     ImplTrait(TokenStream),
     MutableReference(TokenStream),
@@ -69,7 +69,7 @@ pub(crate) enum Mistake {
     Elsewhere,
 }
 
-/// What names can lead to, in one step.
+/// The possible targets of names in one step.
 pub(super) struct Scope<'m> {
     pub(super) args: &'m FlowArgs,
     pub(super) self_ty: &'m TokenStream,
@@ -201,8 +201,8 @@ impl Scope<'_> {
 
     fn binding(&self, key: &str) -> Binding {
         let Some(binding) = self.lookup(key) else {
-            // The name of a dependency that is unknown, or of a step that can't be read: the real mistake is there. So it is when the
-            // dependencies can't be read at all.
+            // The name of a dependency that is unknown, or of a step that can't be read: the real
+            // mistake is there. So it is when the dependencies can't be read at all.
             let is_known = self.has_unreadable_edges
                 || (self.has_no_edges && self.names.iter().any(|name| name == key))
                 || self.edges.iter().any(|edge| edge.at.unraw() == key)

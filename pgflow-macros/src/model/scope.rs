@@ -1,4 +1,4 @@
-//! What the names of steps lead to.
+//! The targets of the names of steps.
 
 use proc_macro2::{Ident, TokenStream};
 use syn::ext::IdentExt;
@@ -140,7 +140,7 @@ impl Surroundings {
             .or_else(|| steps.iter().position(|step| step.slug == name))
     }
 
-    /// Whether a path leads to another type.
+    /// Returns whether a path leads to another type.
     fn is_outside(&self, mention: &Mention) -> bool {
         mention.qualifier.as_ref().is_some_and(|qualifier| {
             let qualifier = qualifier.unraw().to_string();

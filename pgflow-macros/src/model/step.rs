@@ -30,7 +30,7 @@ pub(crate) struct Step<'s> {
 }
 
 impl<'s> Step<'s> {
-    /// What the step says of itself; edges and parameters need the other steps.
+    /// Reads the step on its own; edges and parameters need the other steps.
     pub(super) fn read(source: &'s StepFn, self_ty: &TokenStream) -> Self {
         let ident = &source.sig.ident;
         let name = ident.unraw().to_string();
@@ -56,7 +56,7 @@ impl<'s> Step<'s> {
         }
     }
 
-    /// Where a mistake of the slug is shown.
+    /// Returns the place at which a mistake of the slug is shown.
     pub(crate) fn slug_span(&self) -> Span {
         let literal = self.args.slug.as_ref().map(syn::LitStr::span);
         literal.unwrap_or_else(|| self.ident.span())
@@ -69,7 +69,7 @@ impl<'s> Step<'s> {
             .filter(|attr| attr.path().is_ident("doc"))
     }
 
-    /// Whether generated code can call the function with its parameters in order.
+    /// Returns whether generated code can call the function with its parameters in order.
     pub(crate) fn is_callable(&self) -> bool {
         let sig = &self.source.sig;
         sig.asyncness.is_some()
@@ -90,7 +90,7 @@ impl<'s> Step<'s> {
             })
     }
 
-    /// Whether the handler takes the flow's input.
+    /// Returns whether the handler takes the flow's input.
     pub(crate) fn needs_flow_input(&self) -> bool {
         self.params
             .iter()

@@ -1,4 +1,5 @@
-//! Types as they are written. The macro can't ask what a name stands for; it reads what stands there.
+//! Types as they are written. The macro can't ask what a name stands for; it reads what stands
+//! there.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -21,7 +22,7 @@ pub(crate) fn bare(ty: &Type) -> &Type {
     }
 }
 
-/// Whether a type is written `Option<T>` or a reference to one.
+/// Returns whether a type is written `Option<T>` or a reference to one.
 pub(crate) fn is_option(ty: &Type) -> bool {
     match bare(ty) {
         Type::Reference(reference) => is_option(&reference.elem),
@@ -29,7 +30,7 @@ pub(crate) fn is_option(ty: &Type) -> bool {
     }
 }
 
-/// How many `Option`s stand around a type, references aside.
+/// Returns the number of `Option`s around a type, references aside.
 pub(crate) fn option_depth(ty: &Type) -> usize {
     match bare(ty) {
         Type::Reference(reference) => option_depth(&reference.elem),
@@ -37,8 +38,8 @@ pub(crate) fn option_depth(ty: &Type) -> usize {
     }
 }
 
-/// Whether a type is, or holds, one that is written `Self::..`. No inherent `impl` has such types;
-/// rustc reports it.
+/// Returns whether a type is, or holds, one that is written `Self::..`. No inherent `impl` has such
+/// types; rustc reports it.
 pub(crate) fn has_associated_type(ty: &Type) -> bool {
     struct Find(bool);
     impl VisitMut for Find {
@@ -66,7 +67,7 @@ pub(crate) fn is_string(ty: &Type) -> bool {
     }
 }
 
-/// Whether a type, as it is written, has no size of its own.
+/// Returns whether a type, as it is written, has no size of its own.
 pub(crate) fn is_unsized(ty: &Type) -> bool {
     match bare(ty) {
         Type::Slice(_) | Type::TraitObject(_) => true,
@@ -143,7 +144,7 @@ fn argument_of<'t>(ty: &'t Type, name: &str) -> Option<&'t Type> {
     }
 }
 
-/// Whether a type is written `&dyn Trait`.
+/// Returns whether a type is written `&dyn Trait`.
 pub(crate) fn is_borrowed_object(ty: &Type) -> bool {
     match bare(ty) {
         Type::Reference(reference) => matches!(bare(&reference.elem), Type::TraitObject(_)),

@@ -18,7 +18,7 @@ use crate::{
     names::{is_misspelt, nearest, quoted},
 };
 
-/// Which attribute, and what it takes.
+/// The attribute, and its arguments.
 pub(super) struct Syntax {
     pub(super) attribute: &'static str,
     pub(super) arguments: &'static [Argument],
@@ -26,7 +26,7 @@ pub(super) struct Syntax {
     pub(super) other: (&'static str, &'static [Argument]),
     /// The arguments that types without a key stand for, in this order.
     pub(super) type_arguments: &'static [&'static str],
-    /// What a word without a value may be meant for; `{}` stands for the word.
+    /// The likely meaning of a word without a value; `{}` stands for the word.
     pub(super) alone: Option<&'static str>,
 }
 
@@ -40,7 +40,7 @@ impl Syntax {
     }
 }
 
-/// Reads every argument. After a mistake it goes on at the next comma, so that each one is found.
+/// Reads every argument. After a mistake it continues at the next comma, so that each one is found.
 ///
 /// Returns the keys; editors ask for them too.
 pub(super) fn each(
@@ -69,13 +69,13 @@ pub(super) fn each(
     keys
 }
 
-/// What was given, whether or not its value could be read.
+/// The given arguments, with or without a readable value.
 #[derive(Default)]
 pub(crate) struct Keys {
     given: Vec<Ident>,
     /// Arguments that another word was written for.
     meant: Vec<Ident>,
-    /// Whether there was a word that may stand for any of them.
+    /// `true` if there was a word that may stand for any of them.
     pub(crate) has_unknown: bool,
 }
 
@@ -165,7 +165,7 @@ fn one(
     end(&name, input, errors)
 }
 
-/// A word that is no argument. What it stands for is read all the same, or its absence would be a
+/// A word that is no argument. What it stands for is read anyway, or its absence would be a
 /// mistake more.
 fn other(
     input: ParseStream<'_>,
@@ -247,12 +247,12 @@ fn end(name: &str, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<(
     Err(input.error(format!("expected `,` after the value of `{name}`")))
 }
 
-/// Whether nothing more of a value stands here. A `;` is no comma, but meant for one.
+/// Returns whether nothing more of a value stands here. A `;` is no comma, but meant for one.
 pub(super) fn ends_value(input: ParseStream<'_>) -> bool {
     input.is_empty() || input.peek(Token![,]) || input.peek(Token![;])
 }
 
-/// Whether `key =` or a flag stands here.
+/// Returns whether `key =` or a flag stands here.
 pub(super) fn begins_argument(input: ParseStream<'_>) -> bool {
     let ahead = input.fork();
     ahead.call(Ident::parse_any).is_ok_and(|name| {
@@ -262,7 +262,7 @@ pub(super) fn begins_argument(input: ParseStream<'_>) -> bool {
     })
 }
 
-/// Which argument of the attribute a word may stand for, and what to say.
+/// Returns the argument of the attribute that a word may stand for, and the message.
 fn meant(word: &str, is_alone: bool, syntax: &Syntax) -> (Option<&'static str>, String) {
     let (other, others) = syntax.other;
     let of_other = |key: &str| others.iter().any(|argument| argument.key == key);

@@ -224,7 +224,7 @@ fn illegal(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     Ok(tokens)
 }
 
-/// Whether an item can begin here, or the block ends.
+/// Returns whether an item can begin here, or the block ends.
 fn begins_item(input: ParseStream<'_>) -> bool {
     let ahead = input.fork();
     let is_named = |input: ParseStream<'_>| {
@@ -243,8 +243,9 @@ fn begins_item(input: ParseStream<'_>) -> bool {
         || (ahead.call(Path::parse_mod_style).is_ok() && ahead.peek(Token![!]))
 }
 
-/// Writes a return type where none stands between `->` and the body. rustc goes on behind that mistake, so that it has said what is
-/// wrong when a macro is asked; written out again it would be said twice.
+/// Writes a return type where none stands between `->` and the body. rustc continues behind that
+/// mistake, so that it has said what is wrong when a macro is asked; written out again it would be
+/// said twice.
 fn without_empty_return(item: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = item.clone().into_iter().collect();
     let Some(TokenTree::Group(body)) = tokens.pop() else {
@@ -262,7 +263,7 @@ fn without_empty_return(item: TokenStream) -> TokenStream {
     quote!(#(#tokens)* ! { ::core::unreachable!() })
 }
 
-/// What follows the `fn`, if there is one.
+/// Returns the tokens that follow the `fn`, if there is one.
 fn fn_token(tokens: &TokenStream) -> Option<impl Iterator<Item = TokenTree> + use<>> {
     let mut tokens = tokens.clone().into_iter();
     let is_fn = |token: &TokenTree| matches!(token, TokenTree::Ident(ident) if ident == "fn");

@@ -191,7 +191,7 @@ fn many_items_stand_in_any_order() {
     }
 }
 
-/// What `macro_rules` makes of a fragment that it was given.
+/// Returns a fragment as `macro_rules` passes it.
 fn fragment(tokens: &str) -> TokenTree {
     Group::new(Delimiter::None, tokens.parse().expect("tokens")).into()
 }

@@ -33,7 +33,7 @@ impl Json {
         }
     }
 
-    /// Whether Postgres finds that this `@>` the other.
+    /// Returns whether Postgres finds that this `@>` the other.
     pub(crate) fn contains(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Object(entries), Self::Object(others)) => others.iter().all(|(key, other)| {
@@ -53,7 +53,8 @@ impl Json {
     }
 }
 
-/// Whether the number is one that a comparison of floating points can tell from its neighbours.
+/// Returns whether the number is one that a comparison of floating points can tell from its
+/// neighbours.
 fn is_exact(number: &str) -> bool {
     number.len() <= 15
 }

@@ -85,8 +85,8 @@ fn quoted_path(written: TokenStream) -> syn::Result<Path> {
     }
 }
 
-/// What stands between commas. A comma that is missing between two names is reported, and then
-/// taken as there.
+/// Returns the elements between commas. A missing comma between two names is reported, and then
+/// treated as present.
 fn elements<T>(
     list: TokenStream,
     errors: &mut Errors,
@@ -150,7 +150,8 @@ fn unbracketed<T>(
     }
 }
 
-/// The elements of `a, b` or `(a, b)`, and all of it as written. It ends where another argument begins.
+/// The elements of `a, b` or `(a, b)`, and all of it as written. It ends where another argument
+/// begins.
 fn without_brackets(input: ParseStream<'_>) -> syn::Result<(TokenStream, Vec<TokenStream>)> {
     let elements = |list: ParseStream<'_>| {
         let mut written = TokenStream::new();
@@ -179,7 +180,7 @@ fn without_brackets(input: ParseStream<'_>) -> syn::Result<(TokenStream, Vec<Tok
     }
 }
 
-/// Whether a comma stands here and then nothing, or the next argument.
+/// Returns whether a comma stands here and then nothing, or the next argument.
 fn is_last(input: ParseStream<'_>) -> bool {
     if input.parse::<Token![,]>().is_err() || input.is_empty() || begins_argument(input) {
         return true;

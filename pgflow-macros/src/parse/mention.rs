@@ -13,11 +13,11 @@ use syn::{
 #[derive(Clone)]
 pub(crate) struct Mention {
     pub(crate) name: Ident,
-    /// What stands before the name in a path.
+    /// The segment before the name in a path.
     pub(crate) qualifier: Option<Ident>,
     /// All of it.
     pub(crate) written: TokenStream,
-    /// Whether it is written as it should be, or was reported not to be.
+    /// `true` if it is written as it should be, or was reported not to be.
     pub(crate) is_settled: bool,
 }
 
@@ -58,13 +58,13 @@ impl Mention {
         Self::parse(input.parse()?)
     }
 
-    /// Whether it may name a step of this flow.
+    /// Returns whether it may name a step of this flow.
     pub(crate) fn is_of_the_flow(&self) -> bool {
         let qualifier = self.qualifier.as_ref();
         qualifier.is_none_or(|qualifier| qualifier == "Self" || qualifier == "Step")
     }
 
-    /// What the function is called if this is written as types are.
+    /// Returns the name of the function if this is written as types are.
     pub(crate) fn function_name(&self) -> Ident {
         let name = self.name.unraw().to_string();
         if name.starts_with(|first: char| first.is_ascii_uppercase()) {

@@ -1,7 +1,7 @@
 //! From tokens to syntax: the `impl` block and its steps, and the arguments of the attributes.
 //!
-//! Lenient on purpose: bodies stay raw tokens, so a half-written one is rustc's business alone, and what can't be read
-//! is passed through.
+//! Lenient on purpose: bodies stay raw tokens, so a half-written one is rustc's business alone, and
+//! what can't be read is passed through.
 
 mod arguments;
 mod delimited;

@@ -34,7 +34,8 @@ impl Pattern {
         Json::Object(renamed.collect())
     }
 
-    /// A pattern that can't be read is reported and then taken as empty: the step still has a condition.
+    /// A pattern that can't be read is reported and then taken as empty: the step still has a
+    /// condition.
     pub(super) fn parse(
         argument: &Ident,
         input: ParseStream<'_>,

@@ -1,4 +1,4 @@
-//! What a message proposes to write is right: read by the macro itself, it holds no mistake.
+//! Checks that each proposal in a message is right: read by the macro itself, it holds no mistake.
 
 use proc_macro2::TokenStream;
 use syn::parse_quote;

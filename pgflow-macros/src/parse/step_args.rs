@@ -111,7 +111,7 @@ fn map_source(key: &Ident, input: ParseStream<'_>) -> syn::Result<Mention> {
     Ok(mention)
 }
 
-/// Whether something is taken out of a value.
+/// Returns whether something is taken out of a value.
 fn is_part(written: &TokenStream) -> bool {
     let expr = syn::parse2::<Expr>(written.clone());
     expr.is_ok_and(|expr| matches!(expr, Expr::Field(_) | Expr::MethodCall(_) | Expr::Index(_)))

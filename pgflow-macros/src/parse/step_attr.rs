@@ -11,7 +11,7 @@ use crate::names::is_misspelt;
 pub(super) struct StepAttrs {
     /// `#[step(..)]`.
     pub(super) step: Attribute,
-    /// Whether it is another word, which may be meant for it.
+    /// `true` if it is another word, which may be meant for it.
     pub(super) is_misspelt: bool,
     /// All others.
     pub(super) kept: Vec<Attribute>,
@@ -93,12 +93,12 @@ fn entry_point(attr: &Attribute) -> syn::Error {
     )
 }
 
-/// Whether an attribute can take away what it stands on.
+/// Returns whether an attribute can take away what it stands on.
 pub(super) fn is_condition(attr: &Attribute) -> bool {
     attr.path().is_ident("cfg") || Conditional::of(attr).has_cfg
 }
 
-/// What a `cfg_attr` may turn into.
+/// The attributes that a `cfg_attr` may become.
 #[derive(Default)]
 struct Conditional {
     has_cfg: bool,

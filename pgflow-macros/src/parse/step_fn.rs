@@ -30,7 +30,7 @@ pub(crate) struct StepFn {
     pub(crate) conditions: Vec<Attribute>,
     /// The same of its parameters.
     pub(crate) param_conditions: Vec<Attribute>,
-    /// What is wrong with its attributes.
+    /// The mistakes of its attributes.
     pub(super) mistakes: Vec<syn::Error>,
     /// Whether the attribute is another word, which may be meant for `step`.
     pub(super) is_misspelt: bool,

@@ -10,9 +10,9 @@
 )]
 pub(crate) struct Argument {
     pub(crate) key: &'static str,
-    /// Whether it has no value.
+    /// `true` if it has no value.
     pub(crate) is_flag: bool,
-    /// What other libraries call it.
+    /// The words of other libraries for it.
     pub(crate) other_words: &'static [&'static str],
     /// Follows the name where one of those words was written.
     pub(crate) remark: &'static str,

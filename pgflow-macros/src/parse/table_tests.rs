@@ -1,4 +1,5 @@
-//! What is written from the table of arguments: the reference, and what editors show.
+//! The texts that are generated from the table of arguments: the reference, and the docs for
+//! editors.
 
 use std::{env, fs, path::Path};
 
@@ -49,11 +50,14 @@ fn what_editors_show() {
     let path = "../pgflow-runtime/src/flow/__private/arguments.rs";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let methods = fs::read_to_string(path).expect("the file can be read");
+    // A comment of several lines reads as one.
+    let methods = methods.replace("\n    /// ", " ");
+    let methods = methods.replace("{ `", "{\n `");
     let (of_steps, of_flows) = methods.split_once("impl Flow {").expect("two types");
     for (methods, arguments) in [(of_steps, STEP), (of_flows, FLOW)] {
         for Argument { key, hover, .. } in arguments.iter().filter(|it| !it.hover.is_empty()) {
             let name = if *key == "if" { "r#if" } else { key };
-            let method = format!("    /// {hover}\n    pub const fn {name}(");
+            let method = format!("\n {hover}\n    pub const fn {name}(");
             assert!(methods.contains(&method), "no such method:\n{method}");
         }
     }

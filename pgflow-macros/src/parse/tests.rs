@@ -6,7 +6,7 @@ use syn::parse_quote;
 use super::*;
 use crate::{errors::Errors, model::types::show};
 
-/// What was read, and what was wrong.
+/// Returns the arguments that were read, and the mistakes.
 fn flow(tokens: TokenStream) -> (FlowArgs, Vec<String>) {
     let mut errors = Errors::default();
     let args = FlowArgs::parse(tokens, &mut errors);

@@ -22,7 +22,8 @@ const BORROWED_INPUT: &str = "`input` can't be borrowed: it is stored as JSON wh
 const BORROWED_STATE: &str = "`state` can't be borrowed for a time: it lives as long as the worker; write a type that owns its data, \
                               `Arc<T>` or `&'static T`";
 
-/// The type of a flow's input. One that can't be an input is reported, and then as good as not read.
+/// The type of a flow's input. One that can't be an input is reported, and then as good as not
+/// read.
 pub(super) fn input(
     key: &Ident,
     stream: ParseStream<'_>,

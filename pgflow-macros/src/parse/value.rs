@@ -106,8 +106,8 @@ pub(super) fn flag(key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
     ))
 }
 
-/// Whether something is computed elsewhere: a macro that is being expanded sees names of values,
-/// and not the values.
+/// Returns whether something is computed elsewhere: a macro that is being expanded sees names of
+/// values, and not the values.
 pub(super) fn is_constant(written: &TokenStream) -> bool {
     let is_loud = |name: &Ident| {
         let name = name.to_string();

@@ -1,4 +1,4 @@
-//! What can go wrong for a caller.
+//! The errors that callers receive.
 
 use uuid::Uuid;
 
@@ -7,7 +7,7 @@ use crate::{
     sql::{CallError, Refusal, RefusalCode, advice::advice},
 };
 
-/// Why a run could not be started or read.
+/// The reason why a run could not be started or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -19,16 +19,17 @@ pub enum ClientError {
     UnstorableInput {
         /// The flow's slug.
         flow: &'static str,
-        /// Which of the inputs of the call, from 0; `None` where it takes only one.
+        /// The index of the wrong input, from 0; `None` if the call takes only one.
         index: Option<usize>,
-        /// What is wrong with it.
+        /// The fault of the input.
         source: EncodeError,
     },
-    /// The flow does not take this input, such as one that is no array for a flow that maps over it. Of many inputs, the text names the first such
-    /// one by its place, from 1.
+    /// The flow does not take this input, such as one that is no array for a flow that maps over
+    /// it. Of many inputs, the text names the first such one by its place, from 1.
     #[error("the flow does not take this input: {0}")]
     BadInput(Refusal),
-    /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
+    /// There is no run with this id: it was never started, its transaction is not committed, or it
+    /// was pruned.
     #[error(
         "run {run_id} is unknown; check the id, and that the transaction that started it was committed; it may have been deleted"
     )]
@@ -48,7 +49,8 @@ pub enum ClientError {
         /// The flow that it belongs to.
         actual: String,
     },
-    /// The run has a step that the flow does not have in this build: the database holds another definition of the flow.
+    /// The run has a step that the flow does not have in this build: the database holds another
+    /// definition of the flow.
     #[error(
         "run {run_id} has a step `{step}`, which flow `{flow}` of this program does not have; build the program with the definition that the database holds, or give the changed flow a slug of its own"
     )]
@@ -60,12 +62,13 @@ pub enum ClientError {
         /// The step's slug.
         step: String,
     },
-    /// What the database returned can't be read: it was migrated for another release than this program was built with.
+    /// A value from the database can't be read: it was migrated for another release than this
+    /// program was built with.
     #[error("the state of run {run_id} can't be read; use the release that migrated the database")]
     Unreadable {
         /// The run.
         run_id: Uuid,
-        /// Where it does not fit.
+        /// The fault and its place.
         source: DecodeError,
     },
     /// The database refused the call: read the hint.
@@ -89,7 +92,7 @@ impl From<CallError> for ClientError {
     }
 }
 
-/// Why waiting for a run brought no output.
+/// The reason why waiting for a run returned no output.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -100,18 +103,19 @@ pub enum RunError {
         run_id: Uuid,
         /// The step that failed it.
         step: Option<String>,
-        /// Why: the message of its last attempt.
+        /// The message of its last attempt.
         message: String,
     },
-    /// The run had not ended in the time that the caller gave. It goes on; wait again.
+    /// The run had not ended in the time that the caller gave. It continues; wait again.
     #[error("run {run_id} did not end within {timeout:?}; it goes on, and can be waited for again")]
     Timeout {
         /// The run.
         run_id: Uuid,
-        /// How long was waited.
+        /// The time that was waited.
         timeout: std::time::Duration,
     },
-    /// There is no run with this id: it was never started, its transaction is not committed, or it was pruned.
+    /// There is no run with this id: it was never started, its transaction is not committed, or it
+    /// was pruned.
     #[error(
         "run {run_id} is unknown; check the id, and that the transaction that started it was committed; it may have been deleted"
     )]
@@ -136,15 +140,15 @@ pub enum RunError {
     Output {
         /// The run.
         run_id: Uuid,
-        /// What does not fit.
+        /// The fault and its place.
         source: DecodeError,
     },
-    /// The database could not be reached for a while, or failed. The run goes on; wait again.
+    /// The database could not be reached for a while, or failed. The run continues; wait again.
     #[error("run {run_id} can't be waited for, the database call failed; the run itself goes on")]
     Database {
         /// The run.
         run_id: Uuid,
-        /// What failed.
+        /// The error of the call.
         source: CallError,
     },
 }

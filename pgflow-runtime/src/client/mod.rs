@@ -57,12 +57,15 @@ impl Client {
         Self { pool, listen: true }
     }
 
-    /// Whether the database's notifications tell those who [`wait`](RunHandle::wait) that a run has ended, and those who follow its
-    /// [`events`](RunHandle::events) that something happened; yes by default. While anything waits, and for some seconds more, they come over one connection per process and pool, which is made as those of the pool are, in addition to them.
+    /// Sets whether the database's notifications end a [`wait`](RunHandle::wait) and trigger the
+    /// snapshots of [`events`](RunHandle::events); yes by default. While anything waits, and for
+    /// some seconds more, they arrive over one connection per process and pool. It is made as those
+    /// of the pool are, in addition to them.
     ///
-    /// Say no where no such connection may be made, or where it is of no use: behind a pooler in transaction mode, and with the event level `off` or
-    /// Supabase's Realtime, with which nothing is notified. Then both only look from time to time. It concerns the handles that this client
-    /// makes from now on.
+    /// Disable it if no such connection may be made, or if it is of no use: behind a pooler in
+    /// transaction mode, and with the event level `off` or Supabase's Realtime, which send no
+    /// notifications. Then both only poll. It applies to the handles that this client makes from
+    /// now on.
     #[must_use]
     pub fn listen(mut self, listen: bool) -> Self {
         self.listen = listen;
@@ -96,8 +99,8 @@ impl Client {
         })
     }
 
-    /// Starts a run for each input, in one call, which costs far less than a call for each; returns their handles in the order of the inputs. Without
-    /// inputs it asks nothing of the database.
+    /// Starts a run for each input, in one call, which costs far less than a call for each; returns
+    /// their handles in the order of the inputs. Without inputs it asks nothing of the database.
     ///
     /// ```no_run
     /// # async fn example<F>(pool: sqlx::PgPool, inputs: Vec<F::Input>) -> Result<(), Box<dyn std::error::Error>>
@@ -115,10 +118,12 @@ impl Client {
     /// # }
     /// ```
     ///
-    /// The call is one statement: when it returns, all runs exist, and when it is refused, none does. No number of inputs is refused. But all of them
-    /// are in memory together, here and in Postgres, which takes 1 GB in one call at most, and no worker sees the first run before the last one is
-    /// written. So split what has more than some thousand inputs or some MiB. Then each call by itself is all or none; to make them all or none
-    /// together, use [`StartFlow::start_many`] in a transaction.
+    /// The call is one statement: when it returns, all runs exist, and when it is refused, none
+    /// does. There is no limit on the number of inputs. But all of them are in memory together,
+    /// here and in Postgres, which accepts at most 1 GB in one call, and no worker sees the first
+    /// run before the last one is written. So split more than some thousand inputs, or more than
+    /// some MiB. Each call on its own is then all or none; to start them all or none together, use
+    /// [`StartFlow::start_many`] in a transaction.
     ///
     /// # Errors
     ///
@@ -137,8 +142,9 @@ impl Client {
         })
     }
 
-    /// As [`start_many`](Self::start_many), under ids of the caller's choice. Those that are ids of runs already change nothing, whatever their
-    /// input, and their handles are returned at their places: so a call that may or may not have reached the database can be repeated.
+    /// As [`start_many`](Self::start_many), under ids of the caller's choice. Those that are ids of
+    /// runs already change nothing, whatever their input, and their handles are returned at their
+    /// places: so a call that may or may not have reached the database can be repeated.
     ///
     /// # Errors
     ///
@@ -162,7 +168,8 @@ impl Client {
         run_ids.into_iter().map(|run_id| self.run(run_id)).collect()
     }
 
-    /// The handle of a run that was started before, here or elsewhere. Asks nothing of the database yet.
+    /// The handle of a run that was started before, here or elsewhere. Asks nothing of the database
+    /// yet.
     pub fn run<F: Flow>(&self, run_id: Uuid) -> RunHandle<F> {
         RunHandle::new(self.pool.clone(), run_id, self.listen)
     }

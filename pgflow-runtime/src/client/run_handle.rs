@@ -29,18 +29,20 @@ impl<F: Flow> RunHandle<F> {
         }
     }
 
-    /// Waits until the run has ended, however long that takes, and returns its output. Await it, or set a
-    /// [`timeout`](Wait::timeout) first.
+    /// Waits until the run has ended, however long that takes, and returns its output. Await it, or
+    /// set a [`timeout`](Wait::timeout) first.
     ///
-    /// The database notifies of each end, which is then seen at once. Any number of waits share one connection for that, in addition to those of the
-    /// pool; [`Client::listen`](super::Client::listen) does without. The runs of all waits are also looked at from time to
-    /// time, in one statement: so nothing depends on notifications, see [`poll_interval`](Wait::poll_interval).
+    /// The database notifies of each end, which is then seen at once. Any number of waits share one
+    /// connection for that, in addition to those of the pool;
+    /// [`Client::listen`](super::Client::listen) does without. The runs of all waits are also
+    /// looked at from time to time, in one statement: so nothing depends on notifications, see
+    /// [`poll_interval`](Wait::poll_interval).
     pub fn wait(&self) -> Wait<F> {
         Wait::new(self.clone())
     }
 
-    /// Follows the run: a stream of what happened and happens to it and to its steps, from its start to its end. Await it, or set a
-    /// [`poll_interval`](Follow::poll_interval) first.
+    /// Follows the run: a stream of what happened and happens to it and to its steps, from its
+    /// start to its end. Await it, or set a [`poll_interval`](Follow::poll_interval) first.
     ///
     /// ```no_run
     /// # async fn example<F>(run: pgflow_runtime::client::RunHandle<F>) -> Result<(), Box<dyn std::error::Error>>
@@ -64,24 +66,31 @@ impl<F: Flow> RunHandle<F> {
     /// # }
     /// ```
     ///
-    /// Whenever it is called, the stream begins with [`RunStarted`](super::RunEvent::RunStarted) and goes through all that has happened so far; that of a
-    /// run which has ended yields everything at once. What can be relied on:
+    /// Whenever it is called, the stream begins with [`RunStarted`](super::RunEvent::RunStarted)
+    /// and contains all past events; the stream of an ended run yields everything at once. It
+    /// guarantees:
     ///
     /// - The last event is the end of the run, which is never missed. It ends the stream.
-    /// - Nothing is told twice, and nothing goes backwards, not even when the pool leads to servers of which some lag behind.
-    /// - No transition is left out because the stream did not look in between: a step that completed has started first.
-    /// - Whatever led to an event stands before it: dependencies end before what waits for them starts, and a step fails before its run does.
+    /// - No event is repeated, and nothing goes backwards, even if the pool leads to servers of
+    ///   which some lag behind.
+    /// - No transition is omitted because the stream did not poll in between: a step that completed
+    ///   has started first.
+    /// - Every cause comes before its effect: dependencies end before their dependents start, and a
+    ///   step fails before its run does.
     ///
-    /// Events are read from the states of run and steps, never from notifications, which only say that it is time for a look: with the event level
-    /// `runs`, the default, when the run has ended, with `all` whenever something happens to it. Those come over the connection that
-    /// [`wait`](Self::wait) listens on, too. Besides, the runs of all streams are looked at from time to time, in one
-    /// statement, see [`poll_interval`](Follow::poll_interval).
+    /// Events are read from the states of run and steps, never from notifications, which only
+    /// trigger a poll: with the event level `runs`, the default, when the run has ended, with `all`
+    /// at each of its events. They arrive over the connection that [`wait`](Self::wait) listens on.
+    /// In addition, the runs of all streams are polled regularly, in one statement, see
+    /// [`poll_interval`](Follow::poll_interval).
     ///
     /// # Errors
     ///
-    /// The first look says whether the run can be followed: [`ClientError::NotFound`], [`ClientError::OtherFlow`], and [`ClientError::UnknownStep`] when the
-    /// database holds another definition of the flow. A database that can't be reached is looked for again for 30 s, then the error is
-    /// [`ClientError::Database`]. For errors of the stream see [`RunEvents::next`](super::RunEvents::next).
+    /// The first poll shows whether the run can be followed: [`ClientError::NotFound`],
+    /// [`ClientError::OtherFlow`], and [`ClientError::UnknownStep`] when the database has another
+    /// definition of the flow. During a database outage the stream retries for 30 s, then the error
+    /// is [`ClientError::Database`]. For errors of the stream see
+    /// [`RunEvents::next`](super::RunEvents::next).
     pub fn events(&self) -> Follow<F> {
         Follow::new(self.clone())
     }

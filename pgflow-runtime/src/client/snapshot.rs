@@ -27,7 +27,7 @@ pub enum StepStatus {
     Skipped,
 }
 
-/// Why a step was skipped.
+/// The reason why a step was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -72,7 +72,7 @@ pub struct StepSnapshot {
     pub step_slug: String,
     /// Its status.
     pub status: StepStatus,
-    /// How many tasks it has; unknown for a map step whose source has not completed.
+    /// The number of its tasks; unknown for a map step whose source has not completed.
     pub initial_tasks: Option<i32>,
     /// How many of them the step waits for; none before the step starts, and of a skipped step.
     pub remaining_tasks: Option<i32>,
@@ -81,21 +81,21 @@ pub struct StepSnapshot {
     pub failed_tasks: i32,
     /// How many of its dependencies have neither completed nor been skipped.
     pub remaining_deps: i32,
-    /// What it returned; none as long as it has not completed, and for JSON null.
+    /// Its output; none until it has completed, and for JSON null.
     pub output: Option<Box<RawValue>>,
-    /// Why it failed, or what the last attempt of a task said because of which it was skipped.
+    /// The reason for its failure, or the message of the last attempt that caused its skip.
     pub error_message: Option<String>,
-    /// Why it was skipped.
+    /// The reason why it was skipped.
     pub skip_reason: Option<SkipReason>,
-    /// When the run was started.
+    /// The start of the run.
     pub created_at: DateTime<Utc>,
-    /// When its tasks were queued.
+    /// The time at which its tasks were queued.
     pub started_at: Option<DateTime<Utc>>,
-    /// When it completed.
+    /// The time of completion.
     pub completed_at: Option<DateTime<Utc>>,
-    /// When it failed.
+    /// The time of the failure.
     pub failed_at: Option<DateTime<Utc>>,
-    /// When it was skipped.
+    /// The time of the skip.
     pub skipped_at: Option<DateTime<Utc>>,
 }
 
@@ -124,7 +124,7 @@ impl<F: Flow> RunSnapshot<F> {
         })
     }
 
-    /// The same numbers as those that tell of a change: see `sql::watch`.
+    /// The same numbers as those that show a change: see `sql::watch`.
     pub(super) fn sight(&self) -> Sight {
         let phase = |step: &StepSnapshot| match step.status {
             StepStatus::Created => 0,
@@ -149,22 +149,22 @@ impl<F: Flow> RunSnapshot<F> {
         self.run.status
     }
 
-    /// Why the run failed.
+    /// Returns the reason why the run failed.
     pub fn error_message(&self) -> Option<&str> {
         self.run.error_message.as_deref()
     }
 
-    /// How many steps have neither completed nor been skipped.
+    /// Returns the number of steps that have neither completed nor been skipped.
     pub fn remaining_steps(&self) -> i32 {
         self.run.remaining_steps
     }
 
-    /// When the run was started.
+    /// Returns the start of the run.
     pub fn started_at(&self) -> DateTime<Utc> {
         self.run.started_at
     }
 
-    /// When the run completed or failed.
+    /// Returns the time at which the run completed or failed.
     pub fn ended_at(&self) -> Option<DateTime<Utc>> {
         self.run.completed_at.or(self.run.failed_at)
     }
@@ -201,7 +201,7 @@ impl<F: Flow> RunSnapshot<F> {
             .find(|state| state.step_slug == step.slug())
     }
 
-    /// How far one step has come; none before it starts, and of a skipped step.
+    /// Returns the progress of one step; none before it starts, and of a skipped step.
     ///
     /// The step is an `F::Step`.
     pub fn tasks<S>(&self, step: S) -> Option<TaskCounts>
@@ -216,16 +216,16 @@ impl<F: Flow> RunSnapshot<F> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskCounts {
-    /// How many there are.
+    /// The number of all tasks.
     pub total: u64,
-    /// How many of them have completed.
+    /// The number of completed tasks.
     pub completed: u64,
     /// How many of them have failed, of a map step that does without them (`on_element_failure = "null"`).
     pub failed: u64,
 }
 
 impl StepSnapshot {
-    /// How far the step has come; none before it starts, and of a skipped step.
+    /// Returns the progress of the step; none before it starts, and of a skipped step.
     pub fn tasks(&self) -> Option<TaskCounts> {
         let total = u64::try_from(self.initial_tasks?).ok()?;
         let remaining = u64::try_from(self.remaining_tasks?).ok()?;

@@ -11,10 +11,12 @@ use crate::{
 
 /// Starts runs of a flow on a pool, a connection or inside a transaction of the caller's.
 ///
-/// Inside a transaction the run exists, and its first tasks can be claimed, once that transaction commits.
+/// Inside a transaction the run exists, and its first tasks can be claimed, once that transaction
+/// commits.
 ///
-/// The run follows the definition that the database stores, which a worker of the flow has put there, and not the one that this program was compiled
-/// with: during a rollout programs of both exist. They are compared when a worker starts; a flow of another shape has another slug.
+/// The run follows the definition that the database stores, which a worker of the flow has put
+/// there, and not the one that this program was compiled with: during a rollout programs of both
+/// exist. They are compared when a worker starts; a flow of another shape has another slug.
 ///
 /// ```no_run
 /// # async fn example<Audit>(pool: sqlx::PgPool, input: Audit::Input) -> Result<(), Box<dyn std::error::Error>>
@@ -41,7 +43,8 @@ pub trait StartFlow: Flow {
         Box::pin(start::<Self>(executor, None, input))
     }
 
-    /// Starts a run under an id of the caller's choice; does nothing when that run exists already with the same input.
+    /// Starts a run under an id of the caller's choice; does nothing when that run exists already
+    /// with the same input.
     ///
     /// With another input it is refused ([`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument)).
     fn start_with_id<'c, E: StartOn<'c> + 'c>(
@@ -52,8 +55,9 @@ pub trait StartFlow: Flow {
         Box::pin(start::<Self>(executor, Some(run_id), input))
     }
 
-    /// Starts a run for each input and returns their ids, in the order of the inputs. See [`Client::start_many`](super::Client::start_many) for what
-    /// a call can take and what it does when an input is refused.
+    /// Starts a run for each input and returns their ids, in the order of the inputs. See
+    /// [`Client::start_many`](super::Client::start_many) for what a call can take and what it does
+    /// when an input is refused.
     ///
     /// ```no_run
     /// # async fn example<Audit>(pool: sqlx::PgPool, inputs: Vec<Audit::Input>) -> Result<(), Box<dyn std::error::Error>>

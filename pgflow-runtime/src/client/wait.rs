@@ -37,17 +37,17 @@ impl<F: Flow> Wait<F> {
         }
     }
 
-    /// Waits no longer than this: then the result is [`RunError::Timeout`], and the run goes on.
+    /// Waits no longer than this: then the result is [`RunError::Timeout`], and the run continues.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Looks at the run at this interval, whether its end is notified or not. The default is soon at first, then every
-    /// 500 ms, and every 5 s while notifications come.
+    /// Looks at the run at this interval, whether its end is notified or not. The default is soon
+    /// at first, then every 500 ms, and every 5 s while notifications come.
     ///
-    /// Below 10 ms it is 10 ms; `Duration::MAX` means that only a notification leads to a look. All waits of a process
-    /// over one pool are looked at together, in one statement for each interval.
+    /// Below 10 ms it is 10 ms; `Duration::MAX` means that only a notification leads to a look. All
+    /// waits of a process over one pool are looked at together, in one statement for each interval.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.pace = Pace::every(interval);
         self
@@ -103,7 +103,7 @@ async fn until_ended<F: Flow>(
     }
 }
 
-/// How the run ended, if it has.
+/// Returns the result of the run if it has ended.
 fn result<F: Flow>(run_id: Uuid, end: RunEnd) -> Option<Result<F::Output, RunError>> {
     let expected = F::DEFINITION.slug;
     if end.flow_slug != expected {

@@ -1,4 +1,4 @@
-//! Looks at one run, again and again, and waits for a database that is away.
+//! Polls one run repeatedly, and waits during database outages.
 
 use std::{error::Error, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::sql::CallError;
 
-/// A database that is away for less is waited for.
+/// The longest database outage that is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -35,8 +35,9 @@ impl Watch {
         }
     }
 
-    /// What a look saw; none when the database was away, and the run is to be looked at again after a
-    /// [`pause`](Self::pause). Fails when the database has been away for too long, or there is no point in trying again.
+    /// Returns the result of a poll; none during a database outage, when the caller is to repeat
+    /// the poll after a [`pause`](Self::pause). Fails when the outage lasts too long, or when a
+    /// repetition has no prospect of success.
     pub(super) fn seen<T>(&mut self, look: Result<T, CallError>) -> Result<Option<T>, CallError> {
         match look {
             Ok(seen) => {
@@ -97,7 +98,7 @@ impl Watch {
         self.waiter = None;
     }
 
-    /// Why the last look failed, if it did.
+    /// Returns the error of the last poll if it failed.
     pub(super) fn into_failure(self) -> Option<CallError> {
         self.failure.map(|(_, source)| source)
     }

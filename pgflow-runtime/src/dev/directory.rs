@@ -1,9 +1,10 @@
 //! A directory that is held open, and never reached through a link.
 //!
-//! Root may run a server in a directory of somebody else, who could put a link wherever a file is
-//! expected: what is opened, emptied or given away would then be any file of the machine. So every
-//! step is taken from an open directory to a name in it, without following links; the owner is
-//! asked of what was opened, not of a path; and only what was created here is given away.
+//! Root may run a server in a directory of another user, who could put a link in the place of an
+//! expected file. The opened, emptied or handed over file would then be any file of the machine. So
+//! every step goes from an open directory to a name in it, without following links; the owner is
+//! read from the opened file, not from a path; and only files that were created here change their
+//! owner.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -176,8 +177,8 @@ impl Directory {
 
     /// Opens a file to read and append, or creates it for `owner`.
     ///
-    /// One that exists must be a file of that owner with no other name: nothing else may be
-    /// emptied, and a file of somebody else is never given away.
+    /// An existing one must be a file of that owner with no other name: nothing else may be
+    /// emptied, and a file of another user never changes its owner.
     pub(super) fn open_file(&self, name: &str, owner: (u32, u32)) -> Result<File, DevError> {
         let path = self.path.join(name);
         let failed = |source: io::Error| DevError::Io {
@@ -274,7 +275,7 @@ impl Directory {
         }
     }
 
-    /// Whether a socket of this user has that name.
+    /// Returns whether a socket of this user has that name.
     pub(super) fn has_socket(&self, name: &str, uid: u32) -> bool {
         self.stat(OsStr::new(name)).is_ok_and(|stat| {
             FileType::from_raw_mode(stat.st_mode) == FileType::Socket && stat.st_uid == uid
@@ -316,7 +317,7 @@ impl Directory {
     }
 }
 
-/// Refuses a link that somebody else has made, or could have put in the place of ours.
+/// Refuses a link that another user has made, or could have put in the place of ours.
 fn check_link(at: &Path, link: &Stat, directory: &Stat) -> Result<(), DevError> {
     let own = rustix::process::geteuid().as_raw();
     let is_trusted = |uid: u32| uid == 0 || uid == own;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use crate::migrate::MigrateError;
 use crate::sql::CallError;
 
-/// Why a development database is not available.
+/// The reason why a development database is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DevError {
@@ -15,9 +15,10 @@ pub enum DevError {
         super::MINIMUM
     )]
     NotInstalled {
-        /// What was found and why it does not serve; empty when nothing was found.
+        /// The binaries that were found, with the reasons against them; empty when nothing was
+        /// found.
         rejected: String,
-        /// What to do on this platform.
+        /// The instructions for this platform.
         install: String,
     },
 
@@ -31,7 +32,7 @@ pub enum DevError {
     BinDirectory {
         /// The value of the variable.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the directory.
         problem: String,
     },
 
@@ -46,7 +47,7 @@ pub enum DevError {
         path: PathBuf,
         /// Major version that wrote the data.
         written_by: u32,
-        /// What this machine has.
+        /// The version on this machine.
         found: String,
     },
 
@@ -89,17 +90,17 @@ pub enum DevError {
         path: PathBuf,
     },
 
-    /// What was found could be a trap: a link, or a file or directory of somebody else.
+    /// A directory entry could be a trap: a link, or a file or directory of another user.
     #[error(
         "`{}` is not used, because {problem}; expected {expected}; remove it, or choose another directory",
         path.display()
     )]
     Unsafe {
-        /// What was found.
+        /// The path of the entry.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the entry.
         problem: String,
-        /// What would be used.
+        /// The expected entry.
         expected: &'static str,
     },
 
@@ -124,13 +125,13 @@ pub enum DevError {
         limit: u64,
     },
 
-    /// The private server ended although nobody has stopped it.
+    /// The private server ended without a request.
     #[error(
         "the private Postgres ended {status} while it was in use; expected it to run until it is stopped; \
          start it again; see the end of its log:\n{log}"
     )]
     Ended {
-        /// How it ended.
+        /// The exit status.
         status: String,
         /// The last lines of its log.
         log: String,
@@ -147,11 +148,11 @@ pub enum DevError {
         path: PathBuf,
         /// The server's user.
         user: String,
-        /// What that user lacks.
+        /// The right that the user lacks.
         expected: &'static str,
     },
 
-    /// Started by root, and there is nobody to run the server as.
+    /// Started by root, and there is no user to run the server as.
     #[error(
         "Postgres refuses to run as root, and there is no other user to run it as; expected a user \
          `postgres` or `nobody`; create one with `useradd --system postgres`, or start as an ordinary user"
@@ -176,7 +177,7 @@ pub enum DevError {
     Setting {
         /// Name of the setting.
         name: String,
-        /// What is wrong, what was expected.
+        /// The fault and the expectation.
         problem: String,
     },
 
@@ -186,7 +187,7 @@ pub enum DevError {
          of its log:\n{log}"
     )]
     NotStarted {
-        /// How it failed.
+        /// The error of the command.
         problem: String,
         /// Seconds it was given.
         waited: u64,
@@ -211,9 +212,9 @@ pub enum DevError {
     /// Connecting or a statement failed.
     #[error("{what} failed; expected {expected}")]
     Database {
-        /// What was attempted.
+        /// The attempted action.
         what: String,
-        /// What has to hold for it to work.
+        /// The precondition of the action.
         expected: &'static str,
         /// The error of the driver.
         #[source]
@@ -235,9 +236,9 @@ pub enum DevError {
     /// The operating system refused something.
     #[error("{what} failed; expected {expected}")]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         what: String,
-        /// What has to hold for it to work.
+        /// The precondition of the action.
         expected: &'static str,
         /// The error of the operating system.
         #[source]
@@ -252,7 +253,7 @@ pub enum DevError {
 }
 
 impl DevError {
-    /// Why a file or directory could not be given to the server's user.
+    /// The error when a file or directory could not be given to the server's user.
     #[cfg(unix)]
     pub(super) fn not_given(path: &std::path::Path, uid: u32, source: io::Error) -> Self {
         let expected = if source.kind() == io::ErrorKind::PermissionDenied {

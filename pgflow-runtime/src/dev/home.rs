@@ -1,7 +1,7 @@
-//! The directory of a private server: its layout, who may enter it, and who uses it.
+//! The directory of a private server: its layout, its permissions, and its owner.
 //!
-//! `data/` the cluster; `server.log`; `owner.lock`; `exited`; and the socket. Nobody but the server's user (and
-//! root) gets in, which is why connections through the socket need no password.
+//! `data/` the cluster; `server.log`; `owner.lock`; `exited`; and the socket. Only the server's
+//! user (and root) has access, so connections through the socket need no password.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -20,16 +20,16 @@ use super::user::ServerUser;
 const SOCKET_LIMIT: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 /// The longest name of the socket below its directory, with the slash.
 const SOCKET_NAME: usize = "/.s.PGSQL.65535".len();
-/// How long the server of an ended owner may take to stop.
+/// The longest time for the server of an ended owner to stop.
 const SHUTDOWN: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Home {
     directory: Directory,
-    /// Where the socket lies, when that is another directory.
+    /// The directory of the socket, if it is another one.
     sockets: Option<Directory>,
     socket_directory: String,
-    /// Goes away with the server; here until a supervisor takes over.
+    /// Removed with the server; here until a supervisor takes over.
     ephemeral: Option<TempDir>,
     pub(super) user: Option<ServerUser>,
     pub(super) is_kept: bool,
@@ -93,8 +93,8 @@ impl Home {
         &self.socket_directory
     }
 
-    /// Whether the server listens on its socket for this port: not somebody else, and not through a
-    /// link that leads to another server.
+    /// Returns whether the server itself listens on its socket for this port: not another process,
+    /// and not through a link that leads to another server.
     pub(super) fn has_socket(&self, port: u16) -> bool {
         let sockets = self.sockets.as_ref().unwrap_or(&self.directory);
         sockets.has_socket(&format!(".s.PGSQL.{port}"), self.server_ids().0)
@@ -135,7 +135,7 @@ impl Home {
         self.ephemeral.as_ref().map(TempDir::path)
     }
 
-    /// From here on the supervisor removes what goes away with the server.
+    /// From here on the supervisor removes the temporary files of the server.
     pub(super) fn leave_to_supervisor(&mut self) {
         if let Some(directory) = self.ephemeral.take() {
             let _ = directory.keep();
@@ -271,7 +271,7 @@ fn close(directory: &Directory, user: Option<&ServerUser>) -> Result<(), DevErro
     user.check_reach(directory.path())
 }
 
-/// A new directory that can hold a socket, and that goes away.
+/// A new temporary directory that can hold a socket.
 struct ShortDirectory {
     directory: Directory,
     as_text: String,
@@ -327,8 +327,8 @@ fn directory_in(parent: &Path, user: Option<&ServerUser>) -> Result<ShortDirecto
     })
 }
 
-/// Where the link leads that root or our own user has made of a whole directory, such as `/tmp` on
-/// macOS; none for other links.
+/// Returns the target of a link that root or the current user has made of a whole directory, such
+/// as `/tmp` on macOS; none for other links.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let link = path.symlink_metadata().ok()?;
     let is_ours = [0, own_ids().0].contains(&link.uid()) && link.is_symlink();
@@ -421,7 +421,8 @@ mod tests {
             "{error}"
         );
         drop(claim);
-        // A test beside this one that starts a program just now holds a copy of the lock until that program is loaded.
+        // A test beside this one that starts a program just now holds a copy of the lock until that
+        // program is loaded.
         let since = std::time::Instant::now();
         while let Err(error) = home.claim("postgres://third") {
             assert!(

@@ -1,14 +1,15 @@
 //! A Postgres for development, examples and tests.
 //!
-//! [`DevDatabase::start`] takes the server that `DATABASE_URL` names. Without it, it starts a private server
-//! from the Postgres binaries of this machine, version 14 or newer: those in the directory that
-//! `PGFLOW_PG_BIN` names, else the first on `PATH`, where `pg_config` says, or in the usual places of the
-//! platform. A private server
+//! [`DevDatabase::start`] uses the server that `DATABASE_URL` names. Without it, it starts a
+//! private server from the Postgres binaries of this machine, version 14 or newer. It looks for
+//! them in the directory that `PGFLOW_PG_BIN` names, or else on `PATH`, in the directory of
+//! `pg_config`, and in the usual places of the platform. A private server
 //!
 //! - listens on a Unix socket that only its user (and root) can reach;
-//! - stops when its owner ends, however it ends, and takes its data along, unless
+//! - stops when its owner ends, in any way, and deletes its data, unless
 //!   [`data_dir`](DevBuilder::data_dir) keeps it;
-//! - runs as user `postgres` or `nobody` when root starts it, because Postgres refuses to run as root.
+//! - runs as user `postgres` or `nobody` when root starts it, because Postgres refuses to run as
+//!   root.
 //!
 //! Private servers need a Unix; elsewhere, set `DATABASE_URL`.
 //!
@@ -53,8 +54,8 @@ pub use error::DevError;
 /// The oldest major version of Postgres that works.
 const MINIMUM: u32 = 14;
 
-/// A Postgres server: a private one, which stops when this is dropped and whenever this process ends, or the
-/// one that `DATABASE_URL` names.
+/// A Postgres server: a private one, which stops when this is dropped and whenever this process
+/// ends, or the one that `DATABASE_URL` names.
 #[derive(Debug)]
 pub struct DevDatabase {
     url: String,
@@ -63,7 +64,7 @@ pub struct DevDatabase {
 }
 
 impl DevDatabase {
-    /// The server that `DATABASE_URL` names, else a private one with data that goes away with it.
+    /// The server that `DATABASE_URL` names, or else a private one whose data is deleted with it.
     pub async fn start() -> Result<Self, DevError> {
         Self::builder().start().await
     }
@@ -78,7 +79,7 @@ impl DevDatabase {
         &self.url
     }
 
-    /// Whether the server is private, so that nobody else uses it.
+    /// Returns whether the server is private, so that no other program uses it.
     pub fn is_private(&self) -> bool {
         #[cfg(unix)]
         return self.server.is_some();
@@ -99,8 +100,8 @@ impl DevDatabase {
         })
     }
 
-    /// A new pool of the database, migrated. On a private server it is marked as `local` as well, so that a
-    /// worker may replace the stored definition of a flow that has changed.
+    /// A new pool of the database, migrated. On a private server it is marked as `local` as well,
+    /// so that a worker may replace the stored definition of a flow that has changed.
     pub async fn migrated_pool(&self) -> Result<PgPool, DevError> {
         let pool = self.pool().await?;
         migrate(&pool).await?;
@@ -111,7 +112,8 @@ impl DevDatabase {
         Ok(pool)
     }
 
-    /// Resolves when a private server has ended by itself, with the reason; never for another server.
+    /// Resolves when a private server has ended without a request, with the reason; never for
+    /// another server.
     pub async fn ended(&self) -> DevError {
         #[cfg(unix)]
         if let Some(server) = &self.server {
@@ -120,7 +122,7 @@ impl DevDatabase {
         std::future::pending().await
     }
 
-    /// Stops a private server and waits until it is gone, which dropping does as well, but without a report
+    /// Stops a private server and waits for its exit. Dropping does so too, but without a report
     /// and while the thread waits. Pools lose their connections.
     pub async fn stop(self) -> Result<(), DevError> {
         #[cfg(unix)]
@@ -136,7 +138,8 @@ impl DevDatabase {
             // PGSSLMODE may ask for TLS, which a socket neither has nor needs.
             options = options.ssl_mode(PgSslMode::Disable);
         }
-        // A pool goes on trying, and in the end says only that its time was up; one connection says why it failed, at once.
+        // A pool continues trying, and in the end says only that its time was up; one connection
+        // says why it failed, at once.
         PgConnection::connect_with(&options).await?.close().await?;
         PgPool::connect_with(options).await
     }

@@ -1,4 +1,4 @@
-//! Where systems keep Postgres binaries, and how they install them.
+//! The directories of Postgres binaries on each system, and the way to install them.
 
 use std::env;
 use std::fs;
@@ -112,7 +112,7 @@ fn versions(parent: &Path, prefix: &str, bin: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// What to do to get Postgres on this platform.
+/// Returns the instructions to install Postgres on this platform.
 pub(super) fn install_hint() -> String {
     let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let command = if cfg!(target_os = "macos") {

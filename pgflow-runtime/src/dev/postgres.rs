@@ -115,7 +115,8 @@ impl Postgres {
     }
 }
 
-/// The major version in the output of `postgres --version`, such as `postgres (PostgreSQL) 17.2 (Debian ..)`.
+/// The major version in the output of `postgres --version`, such as `postgres (PostgreSQL) 17.2
+/// (Debian ..)`.
 fn major_version(output: &str) -> Option<u32> {
     let version = output
         .split_whitespace()

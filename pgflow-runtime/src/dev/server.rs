@@ -16,13 +16,13 @@ use super::url;
 /// A slow machine under load still initialises a cluster well within this.
 const START: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(5);
-/// How soon the end of a server is noticed.
+/// The interval at which the end of a server is noticed.
 const WATCH: Duration = Duration::from_millis(250);
 const SUPERUSER: &str = "postgres";
 /// The database that every cluster has.
 const MAINTENANCE: &str = "postgres";
 
-/// Dropped, it stops the server and waits until it is gone.
+/// Dropping it stops the server and waits for its exit.
 #[derive(Debug)]
 pub(super) struct Server {
     url: String,
@@ -50,7 +50,7 @@ impl Server {
         &self.url
     }
 
-    /// Stops the server and waits until it is gone.
+    /// Stops the server and waits for its exit.
     pub(super) async fn stop(mut self) -> Result<(), DevError> {
         blocking("stopping a server", move || self.supervisor.stop()).await
     }
@@ -106,7 +106,7 @@ impl Server {
         }
     }
 
-    /// Resolves when the server has ended although nobody has stopped it.
+    /// Resolves when the server has ended without a request.
     pub(super) async fn ended(&self) -> DevError {
         loop {
             let status = match self.home.exit_status() {

@@ -11,7 +11,7 @@ const ALWAYS: [(&str, &str); 3] = [
     ("shared_buffers", "32MB"),
 ];
 
-/// Data that goes away with the server needs no protection from a crash of the machine.
+/// Data that is deleted with the server needs no protection from a crash of the machine.
 const EPHEMERAL: [(&str, &str); 4] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),
@@ -41,7 +41,7 @@ impl Settings {
         number.ok_or_else(|| refused("port", format!("it is `{port}`; expected 1 to 65535")))
     }
 
-    /// Everything that the server is told, the caller's settings last so that they win.
+    /// All settings of the server, the caller's last so that they take precedence.
     pub(super) fn arguments(
         &self,
         is_kept: bool,

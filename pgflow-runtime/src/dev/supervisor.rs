@@ -11,7 +11,8 @@ use super::home::{Claim, Home};
 
 const SCRIPT: &str = include_str!("supervise.sh");
 
-/// Holds the pipe that the script waits on. No other child process inherits its end: std opens it close-on-exec.
+/// Holds the pipe that the script waits on. No other child process inherits its end: std opens it
+/// close-on-exec.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     process: Option<Child>,
@@ -60,7 +61,7 @@ impl Supervisor {
         })
     }
 
-    /// Stops the server, once, and waits until it is gone.
+    /// Stops the server, once, and waits for its exit.
     pub(super) fn stop(&mut self) -> Result<(), DevError> {
         let Some(mut process) = self.process.take() else {
             return Ok(());
@@ -89,7 +90,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// What `ps` shows of the script.
+/// Returns the part of the script that `ps` shows.
 fn script_without_comments() -> String {
     let lines = SCRIPT.lines().filter(|line| !line.starts_with('#'));
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()

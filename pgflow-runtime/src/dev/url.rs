@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// A URL that sqlx, psql and everything built on libpq understand, and that needs no quotes in a shell.
+/// A URL that sqlx, psql and everything built on libpq understand, and that needs no quotes in a
+/// shell.
 pub(super) fn of_socket(user: &str, directory: &str, port: u16, database: &str) -> String {
     let [user, directory, database] = [user, directory, database].map(percent_encoded);
     format!("postgres://{user}@{directory}:{port}/{database}")

@@ -18,7 +18,7 @@ pub(super) struct ServerUser {
 impl ServerUser {
     /// The user for a server in a directory of this user and group; `None` means our own user.
     ///
-    /// A directory that belongs to somebody keeps its owner, so that root and its owner can use it in turns.
+    /// A directory with an owner keeps it, so that root and its owner can use it alternately.
     pub(super) fn for_owner(owner: Option<(u32, u32)>) -> Result<Option<Self>, DevError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);

@@ -9,8 +9,8 @@ use super::{place::path_at, redact};
 
 /// Stored JSON does not have the type that the code expects.
 ///
-/// Says what was read, where in it the mistake lies and which type was expected there; never the value, which may be
-/// a secret. Keys of objects are part of the place.
+/// Names the value that was read, the place of the mistake and the expected type; never the value,
+/// which may be a secret. Keys of objects are part of the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
     what: String,
@@ -25,12 +25,12 @@ impl DecodeError {
         }
     }
 
-    /// What was read, such as "output of step `report`".
+    /// Returns the name of the value that was read, such as "output of step `report`".
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Where in it the mistake lies, such as `packages[3].version`; empty for the whole.
+    /// Returns the path of the mistake, such as `packages[3].version`; empty for the whole.
     pub fn path(&self) -> &str {
         &self.misfit.path
     }
@@ -45,7 +45,7 @@ impl fmt::Display for DecodeError {
 // No source: the text of a serde error quotes the value.
 impl std::error::Error for DecodeError {}
 
-/// Where and how a JSON text does not fit a type.
+/// The place and the way in which a JSON text does not fit a type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
     path: String,

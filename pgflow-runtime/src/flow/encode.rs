@@ -10,7 +10,8 @@ use super::{
     watch::{Change, Found, JsonWriter, Watch},
 };
 
-/// The most that Postgres can keep in one `jsonb` value, and what a value may take when it is printed.
+/// The most that Postgres can keep in one `jsonb` value, and what a value may take when it is
+/// printed.
 pub(crate) const MAX_SIZE: usize = 0x0FFF_FFFF;
 
 /// The deepest value that `serde_json` reads back, as an element of a map step's list.
@@ -25,9 +26,9 @@ pub enum EncodeError {
     /// Its `Serialize` implementation failed, or it has map keys that JSON has no form for.
     #[error("{}it does not serialise to JSON: {source}", At(path))]
     Serialize {
-        /// Where.
+        /// The path of the value.
         path: String,
-        /// Why.
+        /// The error of the serializer.
         source: serde_json::Error,
     },
     /// It is null, and the output of a map step with `on_element_failure = "null"`.
@@ -43,17 +44,18 @@ pub enum EncodeError {
         At(path)
     )]
     Nul {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
-    /// A string in it contains one half of a surrogate pair without the other: only JSON that was not written by Rust does.
+    /// A string in it contains one half of a surrogate pair without the other: only JSON that was
+    /// not written by Rust does.
     #[error(
         "{}it contains a `\\u` escape that is only one half of a surrogate pair, which no text in Postgres can hold; repair \
          the JSON where it comes from",
         At(path)
     )]
     LoneSurrogate {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
     /// A float in it is NaN or infinite, which JSON has no form for: it would read back as a null.
@@ -62,7 +64,7 @@ pub enum EncodeError {
         At(path)
     )]
     NotFinite {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
     /// It has `Some(None)`, `Some(())` or the like in it, which would read back as `None`.
@@ -71,7 +73,7 @@ pub enum EncodeError {
         At(path)
     )]
     SomeOfNothing {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
     /// It is nested deeper than JSON is read back.
@@ -80,16 +82,17 @@ pub enum EncodeError {
         At(path)
     )]
     TooDeep {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
-    /// Postgres writes numbers out in full: the value is short, and would be too long to be read back.
+    /// Postgres writes numbers out in full: the value is short, and would be too long to be read
+    /// back.
     #[error(
         "its numbers, written out in full as Postgres does, make it {size} bytes long, which is more than the {MAX_SIZE} that can be read back; \
          keep large data elsewhere and return where it lies"
     )]
     TooLong {
-        /// What it would take.
+        /// The size of the text.
         size: usize,
     },
 }
@@ -170,7 +173,8 @@ enum Problem {
     TooDeep,
 }
 
-/// Returns how long the JSON is when its numbers are written out in full, or what `jsonb` and readers refuse, and where.
+/// Returns how long the JSON is when its numbers are written out in full, or what `jsonb` and
+/// readers refuse, and where.
 fn scan(json: &str) -> Result<usize, (usize, Problem)> {
     let bytes = json.as_bytes();
     let (mut at, mut depth, mut size) = (0, 0_usize, bytes.len());
@@ -209,8 +213,8 @@ fn exponent(bytes: &[u8]) -> usize {
     })
 }
 
-/// Returns where the text that begins here ends, or an escape that JSON knows and `jsonb` does not. Postgres would refuse it too, and quote
-/// what stands around it.
+/// Returns where the text that begins here ends, or an escape that JSON knows and `jsonb` does not.
+/// Postgres would refuse it too, and quote what stands around it.
 fn skip_text(json: &str, start: usize) -> Result<usize, (usize, Problem)> {
     let bytes = json.as_bytes();
     let mut at = start;

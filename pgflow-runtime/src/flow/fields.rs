@@ -8,8 +8,8 @@ use serde::{
 
 /// The names of a struct's fields, with all aliases, as serde renames them.
 ///
-/// Only types that ask for a struct of named fields say them: maps, enums, structs with a flattened field and many types that are read by
-/// hand don't, and there is nothing to say of them.
+/// Only types that ask for a struct of named fields say them: maps, enums, structs with a flattened
+/// field and many types that are read manually don't, and there is nothing to say of them.
 pub(crate) fn of<T: DeserializeOwned>() -> Option<&'static [&'static str]> {
     let mut fields = None;
     // It gets nothing to read, and so always fails.

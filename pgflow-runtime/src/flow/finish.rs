@@ -29,7 +29,8 @@ impl<E: Into<StepError>> StepFailure for E {
 
 /// The types that a step can return.
 ///
-/// Outputs are read from the return type as it is written, so an alias that hides a part of the output is no use.
+/// Outputs are read from the return type as it is written, so an alias that hides a part of the
+/// output is no use.
 #[diagnostic::on_unimplemented(
     message = "the return type of a step must name its whole output, as `Result<{T}, _>` would; this one is `{Self}`",
     label = "names `{T}` as the output, but is a `{Self}`",

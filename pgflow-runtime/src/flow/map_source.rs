@@ -1,15 +1,17 @@
-//! Lists that a map step can run over when the macro does not see their element type in the source text.
+//! Lists that a map step can run over when the macro does not see their element type in the source
+//! text.
 
 use std::collections::{BTreeSet, HashSet, LinkedList, VecDeque};
 
-/// A type that is stored as a JSON array. Where `Vec<T>` is written out the macro reads `T` from it and does not ask this trait.
+/// A type that is stored as a JSON array. Where `Vec<T>` is written out the macro reads `T` from it
+/// and does not ask this trait.
 #[diagnostic::on_unimplemented(
     message = "`map` needs a list, but `{Self}` is not one",
     label = "this is a `{Self}`",
     note = "return a `Vec<_>`, or use `depends_on` to take the whole value"
 )]
 pub trait MapSource {
-    /// What one task gets.
+    /// The input of one task.
     type Item;
 }
 
@@ -20,11 +22,12 @@ pub trait MapSource {
     note = "declare the flow with a list, as in `input = Vec<_>`, or let a step return the list and map over that step"
 )]
 pub trait MapInput {
-    /// What one task gets.
+    /// The input of one task.
     type Item;
 }
 
-// Both for each list: over a blanket implementation, rustc would speak of the trait that it asks for.
+// Both for each list: over a blanket implementation, rustc would speak of the trait that it asks
+// for.
 macro_rules! lists {
     ($([$($parameters:tt)*] $list:ty;)*) => {
         $(

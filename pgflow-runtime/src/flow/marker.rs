@@ -4,7 +4,7 @@ use std::{error::Error, fmt, time::Duration};
 
 use super::{BoxError, StepError, message};
 
-/// What follows an attempt that returned no output.
+/// The consequence of an attempt that returned no output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
     /// It failed: the ordinary back-off.
@@ -21,7 +21,8 @@ pub(crate) enum Retry {
 const LONGEST_POSTPONEMENT: Duration = Duration::from_secs(1_900_000_000);
 
 impl Retry {
-    /// `delay` in whole seconds, or the ordinary back-off and a cause that says why the delay was refused.
+    /// `delay` in whole seconds, or the ordinary back-off and a cause that says why the delay was
+    /// refused.
     pub(super) fn after(delay: Duration, cause: BoxError) -> (BoxError, Self) {
         let seconds = delay
             .as_secs()
@@ -40,7 +41,8 @@ impl Retry {
         }
     }
 
-    /// The time to postpone for, or the ordinary back-off and a cause that says why the time was refused.
+    /// The time to postpone for, or the ordinary back-off and a cause that says why the time was
+    /// refused.
     pub(super) fn postponed(after: Duration, cause: BoxError) -> (BoxError, Self) {
         if after <= LONGEST_POSTPONEMENT {
             return (cause, Self::Postponed(after));
@@ -54,7 +56,7 @@ impl Retry {
         (Box::new(refused), Self::Ordinary)
     }
 
-    /// Whether another attempt is ruled out.
+    /// Returns whether another attempt is ruled out.
     pub(crate) fn is_permanent(self) -> bool {
         self == Self::Never
     }
@@ -92,10 +94,12 @@ impl Error for RefusedDelay {
     }
 }
 
-/// An error that asks for its own delay before the next attempt, whatever it is wrapped in afterwards.
+/// An error that asks for its own delay before the next attempt, whatever it is wrapped in
+/// afterwards.
 ///
 /// For helpers that return `anyhow::Result` or an error type of their own; a step itself can return
-/// [`StepError::retry_after`](super::StepError::retry_after), whose rules for the delay hold here too.
+/// [`StepError::retry_after`](super::StepError::retry_after), whose rules for the delay hold here
+/// too.
 ///
 /// ```
 /// use std::{io, time::Duration};
@@ -121,9 +125,11 @@ impl RetryAfter {
     }
 }
 
-/// An error that postpones its task without counting the attempt, whatever it is wrapped in afterwards.
+/// An error that postpones its task without counting the attempt, whatever it is wrapped in
+/// afterwards.
 ///
-/// The counterpart of [`StepError::postpone`](super::StepError::postpone) for other error types; see [`RetryAfter`].
+/// The counterpart of [`StepError::postpone`](super::StepError::postpone) for other error types;
+/// see [`RetryAfter`].
 #[derive(Debug)]
 pub struct Postpone(Marker);
 
@@ -137,7 +143,8 @@ impl Postpone {
 
 /// An error that rules further attempts out, whatever it is wrapped in afterwards.
 ///
-/// The counterpart of [`StepError::permanent`](super::StepError::permanent) for other error types; see [`RetryAfter`].
+/// The counterpart of [`StepError::permanent`](super::StepError::permanent) for other error types;
+/// see [`RetryAfter`].
 #[derive(Debug)]
 pub struct Permanent(Marker);
 
@@ -202,8 +209,9 @@ impl Error for Permanent {
 
 /// The link of a chain that carries the mark.
 ///
-/// It stands behind the public wrapper, as its source, because the outermost link of a chain may be out of reach: an
-/// `anyhow::Error` turned into a `BoxError` is a private type that does not downcast, but keeps its sources.
+/// It stands behind the public wrapper, as its source, because the outermost link of a chain may be
+/// out of reach: an `anyhow::Error` turned into a `BoxError` is a private type that does not
+/// downcast, but keeps its sources.
 #[derive(Debug)]
 struct Marker {
     cause: BoxError,
@@ -227,14 +235,14 @@ impl Error for Marker {
     }
 }
 
-/// What the outermost marker in the chain asks for.
+/// Returns the consequence that the outermost marker in the chain asks for.
 pub(super) fn find(error: &(dyn Error + 'static)) -> Retry {
     message::links(error)
         .find_map(|link| link.downcast_ref::<Marker>())
         .map_or(Retry::Ordinary, |marker| marker.retry)
 }
 
-/// Whether a link only carries a mark and has no text of its own.
+/// Returns whether a link only carries a mark and has no text of its own.
 pub(super) fn is_marker(link: &(dyn Error + 'static)) -> bool {
     link.is::<Marker>()
 }

@@ -10,7 +10,8 @@ use super::marker;
 /// The longest message that is stored, in bytes.
 const LIMIT: usize = 8 * 1024;
 
-/// A chain longer than this is a mistake of an error type, such as one that names itself as its source.
+/// A chain longer than this is a mistake of an error type, such as one that names itself as its
+/// source.
 const MAX_LINKS: usize = 64;
 
 /// An error and its sources.
@@ -22,7 +23,8 @@ pub(super) fn links<'a>(
 
 /// `outer: inner: root`, at most 8 KiB, without the character U+0000, which Postgres can't store.
 ///
-/// A link that only repeats the end of what stands there already is left out: many error types print their source.
+/// A link that only repeats the end of what stands there already is left out: many error types
+/// print their source.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut message = Bounded::default();
     for link in links(error).filter(|link| !marker::is_marker(*link)) {

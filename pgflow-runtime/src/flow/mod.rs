@@ -1,6 +1,8 @@
-//! What a flow is to the runtime: its trait, its errors, and the way from stored JSON to the parameters of a handler.
+//! The runtime's view of a flow: its trait, its errors, and the way from stored JSON to the
+//! parameters of a handler.
 //!
-//! `#[flow]` implements [`Flow`] and builds on the parts collected in `__private`; the worker calls the result.
+//! `#[flow]` implements [`Flow`] and builds on the parts collected in `__private`; the worker calls
+//! the result.
 
 #[doc(hidden)]
 pub mod __private;

@@ -73,7 +73,7 @@ impl<T: Debug> Shown<'_, T> {
     }
 }
 
-/// What stands for that where the type does not implement `Debug`.
+/// The fallback for types that do not implement `Debug`.
 pub trait Hidden {
     /// No more than that there is something.
     fn shown(&self) -> &dyn Debug;

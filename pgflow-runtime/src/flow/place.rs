@@ -1,7 +1,8 @@
-//! Where in a JSON text a mistake lies, as a path such as `packages[3].version`.
+//! The place of a mistake in a JSON text, as a path such as `packages[3].version`.
 //!
-//! `serde_json` only tells line and column. Wrappers that follow a type on its way through the text would make the compiler build
-//! the reading of each type twice, which was half of what a flow cost it; so the text is followed instead, by code that knows no type.
+//! `serde_json` reports only line and column. Wrappers that follow a type on its way through the
+//! text would make the compiler build the deserializer of each type twice, which was half of the
+//! compile time of a flow. So code that knows no type follows the text instead.
 
 use std::fmt::Write;
 
@@ -11,9 +12,11 @@ const MAX_KEY: usize = 64;
 /// A path is cut at this length: where JSON is nested deeply, it would be most of a message.
 const MAX_PATH: usize = 120;
 
-/// The path of the value at a position, as `serde_json` gives it for an error: it has read so many bytes of that line.
+/// The path of the value at a position, as `serde_json` gives it for an error: it has read so many
+/// bytes of that line.
 ///
-/// That is the value that ends there or begins there; with a key read, it is the object. The whole text has an empty path.
+/// That is the value that ends there or begins there; with a key read, it is the object. The whole
+/// text has an empty path.
 pub(super) fn path_at(json: &str, line: usize, column: usize) -> String {
     let Some(line_starts_at) = start_of_line(json, line) else {
         return String::new();
@@ -72,7 +75,7 @@ enum Token<'j> {
     Close,
     Comma,
     Colon,
-    /// What stands between the quotes of a string.
+    /// The text between the quotes of a string.
     Text(&'j str),
 }
 
@@ -82,7 +85,8 @@ struct Tokens<'j> {
 }
 
 impl<'j> Tokens<'j> {
-    /// The next token that begins before `end`; numbers and words are no tokens, because they change no place.
+    /// The next token that begins before `end`; numbers and words are no tokens, because they
+    /// change no place.
     fn next_before(&mut self, end: usize) -> Option<Token<'j>> {
         while self.at < end {
             let byte = self.json.as_bytes()[self.at];

@@ -1,4 +1,5 @@
-//! How a flow's tasks are queued, at the level of types, so that the wrong kind of worker does not compile.
+//! The queue mode of a flow at the level of types, so that the wrong kind of worker does not
+//! compile.
 
 use std::{convert::Infallible, marker::PhantomData};
 
@@ -39,7 +40,8 @@ pub trait StepQueued: Flow<Queues = QueuePerStep> {}
 
 impl<F: Flow<Queues = QueuePerStep>> StepQueued for F {}
 
-/// Bound of functions that take a step of flow `F`, as `F::Step: AcceptsStep<S, F>`: `S` is `F::Step`.
+/// Bound of functions that take a step of flow `F`, as `F::Step: AcceptsStep<S, F>`: `S` is
+/// `F::Step`.
 ///
 /// It is there for its message; a parameter of type `F::Step` would only say "mismatched types".
 #[diagnostic::on_unimplemented(
@@ -59,7 +61,8 @@ impl<F, S> AcceptsStep<S, F> for S {
     }
 }
 
-// With a single implementation, rustc would infer from it what was given, and be back at "mismatched types".
+// With a single implementation, rustc would infer from it what was given, and be back at
+// "mismatched types".
 #[diagnostic::do_not_recommend]
 impl<F, S> AcceptsStep<Nobody<S>, F> for S {
     fn accept(given: Nobody<S>) -> S {

@@ -1,14 +1,15 @@
-//! What may be said of a JSON text that does not fit a type: the place and what was expected, but no value.
+//! Descriptions of JSON texts that do not fit a type: the place and the expectation, but no value.
 //!
-//! serde writes the offending value into its messages and offers no other form of them. So only messages of a known form are taken
-//! apart, and the part that can hold a value is left out; of any other message, which comes from a type's own
-//! code, nothing is kept.
+//! serde writes the offending value into its messages and offers no other form of them. So only
+//! messages of a known form are parsed, and the part that can contain a value is removed. Other
+//! messages come from a type's own code, and are dropped entirely.
 
 use serde_json::error::Category;
 
 const UNKNOWN_VARIANT: &str = "unknown variant `";
 
-/// How serde describes what it found, and how we do. The first list goes on with the value, the second ends there.
+/// The words of serde for a value that it found, and ours. In the first list the value follows; the
+/// second ends there.
 const FOUND_WITH_VALUE: &[(&str, &str)] = &[
     ("string \"", "a string"),
     ("integer `", "an integer"),
@@ -92,7 +93,7 @@ fn known(message: &str) -> Option<String> {
     None
 }
 
-/// What was found, its value if any, and what was expected.
+/// Describes the value that was found and the expectation.
 fn mismatch(what: &str, rest: &str) -> Option<String> {
     let (found, expected) = rest.rsplit_once(", expected ")?;
     let with_value = FOUND_WITH_VALUE
@@ -103,7 +104,8 @@ fn mismatch(what: &str, rest: &str) -> Option<String> {
     Some(format!("{what}{kind}, expected {expected}"))
 }
 
-/// The message goes on with the name that was read, then says what was expected, or that there is nothing to expect.
+/// The message continues with the name that was read, then says what was expected, or that there is
+/// nothing to expect.
 fn unknown(what: &str, message: &str) -> String {
     for none in [", there are no variants", ", there are no fields"] {
         if message.ends_with(none) {
@@ -116,7 +118,7 @@ fn unknown(what: &str, message: &str) -> String {
     }
 }
 
-/// What follows the last "expected": a value before it may contain the word.
+/// Returns the text after the last "expected": a value before it may contain the word.
 fn expected(message: &str) -> Option<&str> {
     message.rsplit_once(", expected ").map(|(_, text)| text)
 }

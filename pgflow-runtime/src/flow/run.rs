@@ -8,10 +8,12 @@ use super::{
     stored::{Codec, Stored, codec},
 };
 
-/// Boxes the futures of a handler that holds the state `S` and values of the types `V`, a list of pairs: `(A, (B, ()))`.
+/// Boxes the futures of a handler that holds the state `S` and values of the types `V`, a list of
+/// pairs: `(A, (B, ()))`.
 ///
-/// A type that threads can't share is one error, where it is declared. The future of each handler that holds it is no error more: the
-/// functions stand under the condition that all types can be shared, and where one can't, rustc goes on to [`Unshared`].
+/// A type that threads can't share is one error, where it is declared. The future of each handler
+/// that holds it is no error more: the functions stand under the condition that all types can be
+/// shared, and where one can't, rustc continues to [`Unshared`].
 #[derive(Debug)]
 pub struct Run<S, V>(PhantomData<(S, V)>);
 
@@ -33,7 +35,7 @@ impl<S: SharedState, V: AllStored> Run<S, V> {
     }
 }
 
-/// What stands for those functions where a type can't be shared; such a program does not compile.
+/// The fallback of those functions for types that can't be shared; such a program does not compile.
 pub trait Unshared {
     /// Asks nothing of the handler.
     fn handler<'a, F: Future + 'a>(_: F) -> BoxFuture<'a, F::Output> {
@@ -68,7 +70,7 @@ impl<T: Stored> CheckedElsewhere<T> {
 
 impl<T> Unstored<T> for CheckedElsewhere<T> {}
 
-/// What stands for that where the type can't be stored; such a program does not compile.
+/// The fallback for types that can't be stored; such a program does not compile.
 pub trait Unstored<T> {
     /// No codec.
     fn codec() -> Codec<T> {

@@ -1,7 +1,7 @@
-//! Where a decoded value lives while a handler uses it.
+//! The storage of a decoded value while a handler uses it.
 //!
-//! A slot belongs to the future of one attempt. A handler takes the value out of it or borrows it, so a parameter taken by
-//! reference costs no copy.
+//! A slot belongs to the future of one attempt. A handler takes the value out of it or borrows it,
+//! so a parameter taken by reference costs no copy.
 
 use super::take::TakesItem;
 
@@ -18,7 +18,8 @@ impl<T> Required<T> {
     }
 
     /// Fills an `item` parameter whose list type the macro can't see through.
-    // A method, because the element's type is that of the slot then: a source that is no list is not reported a second time here.
+    // A method, because the element's type is that of the slot then: a source that is no list is
+    // not reported a second time here.
     #[doc(hidden)]
     pub fn take_item<'s, P>(&'s mut self) -> P
     where

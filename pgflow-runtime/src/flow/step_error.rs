@@ -1,4 +1,4 @@
-//! Why an attempt failed, and what that means for the next one.
+//! The reason why an attempt failed, and its consequence for the next one.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -12,20 +12,22 @@ use crate::contained::contain;
 /// Any error, boxed.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
-/// What a step returns.
+/// The return type of a step.
 pub type StepResult<T> = Result<T, StepError>;
 
-/// Why an attempt failed, and what that means for the next one.
+/// The reason why an attempt failed, and its consequence for the next one.
 ///
-/// `?` makes one from every standard error, `String`, `&str` and `anyhow::Error`: the task is then tried again
-/// after its ordinary back-off, as long as attempts are left. [`postpone`](Self::postpone) is for a refusal, as by a
-/// rate limit: the attempt does not count. [`retry_after`](Self::retry_after) chooses the delay after a failure,
-/// [`permanent`](Self::permanent) rules further attempts out. Functions with another error type say the same with
-/// [`Postpone`](super::Postpone), [`RetryAfter`](super::RetryAfter) and [`Permanent`](super::Permanent), which are
-/// errors themselves and are found wherever they stand in a chain of sources.
+/// `?` makes one from every standard error, `String`, `&str` and `anyhow::Error`: the task is then
+/// retried after its ordinary backoff, while attempts are left. [`postpone`](Self::postpone) is for
+/// a refusal, as by a rate limit: the attempt does not count. [`retry_after`](Self::retry_after)
+/// chooses the delay after a failure, and [`permanent`](Self::permanent) rules further attempts
+/// out. Functions with another error type use [`Postpone`](super::Postpone),
+/// [`RetryAfter`](super::RetryAfter) and [`Permanent`](super::Permanent) instead. They are errors
+/// themselves and are found anywhere in a chain of sources.
 ///
-/// A step that returns `anyhow::Result` can use all of them, too: `?`, `.into()` and `bail!` turn a `StepError` into an `anyhow::Error` that
-/// keeps the decision, under any context. Bare, as in `Err(StepError::permanent(..))`, it is of another type than that step returns; write
+/// A step that returns `anyhow::Result` can use all of them, too: `?`, `.into()` and `bail!` turn a
+/// `StepError` into an `anyhow::Error` that keeps the decision, under any context. Bare, as in
+/// `Err(StepError::permanent(..))`, it is of another type than that step returns; write
 /// `Err(StepError::permanent(..).into())`.
 ///
 /// ```
@@ -58,7 +60,8 @@ pub type StepResult<T> = Result<T, StepError>;
 /// let limited = StepError::from(fetch(429).unwrap_err());
 /// assert_eq!(limited.postponed_for(), Some(Duration::from_secs(30)));
 /// ```
-// Implements neither `Error` nor `Into<BoxError>`: the blanket `From` below would overlap with `From<T> for T`.
+// Implements neither `Error` nor `Into<BoxError>`: the blanket `From` below would overlap with
+// `From<T> for T`.
 #[derive(Debug)]
 pub struct StepError {
     cause: BoxError,
@@ -68,28 +71,29 @@ pub struct StepError {
 impl StepError {
     /// Not now: something refused the call, and the task has not been tried.
     ///
-    /// The attempt counts neither against `max_attempts` nor in the back-off. The task is due again after `after`,
-    /// and up to a tenth more at random, so that tasks that were refused together do not come back together. A task
-    /// that has only been postponed for longer than its flow's or step's `give_up_after` (a day by default) fails
-    /// with that reason.
+    /// The attempt counts neither against `max_attempts` nor in the back-off. The task is due again
+    /// after `after`, and up to a tenth more at random, so that tasks that were refused together do
+    /// not come back together. A task that has only been postponed for longer than its flow's or
+    /// step's `give_up_after` (a day by default) fails with that reason.
     ///
-    /// A time of more than 60 years is refused: the attempt then fails with the ordinary back-off, and the stored
-    /// message begins with the reason.
+    /// A time of more than 60 years is refused: the attempt then fails with the ordinary back-off,
+    /// and the stored message begins with the reason.
     pub fn postpone(after: Duration, cause: impl Into<BoxError>) -> Self {
         let (cause, retry) = Retry::postponed(after, cause.into());
         Self { cause, retry }
     }
 
-    /// Try again after `delay` instead of the ordinary back-off, as long as attempts are left.
+    /// Retries after `delay` instead of the ordinary backoff, while attempts are left.
     ///
-    /// The delay is rounded up to whole seconds. One of more than `i32::MAX` seconds (68 years) is refused: the
-    /// attempt then fails with the ordinary back-off, and the stored message begins with the reason.
+    /// The delay is rounded up to whole seconds. One of more than `i32::MAX` seconds (68 years) is
+    /// refused: the attempt then fails with the ordinary back-off, and the stored message begins
+    /// with the reason.
     pub fn retry_after(delay: Duration, cause: impl Into<BoxError>) -> Self {
         let (cause, retry) = Retry::after(delay, cause.into());
         Self { cause, retry }
     }
 
-    /// Fail for good: no attempt follows, however many are left.
+    /// Fail permanently: no attempt follows, however many are left.
     pub fn permanent(cause: impl Into<BoxError>) -> Self {
         Self {
             cause: cause.into(),
@@ -97,12 +101,14 @@ impl StepError {
         }
     }
 
-    /// What is stored: the chain `outer: inner: root`, cut at 8 KiB, without the character U+0000.
+    /// Returns the stored message: the chain `outer: inner: root`, cut at 8 KiB, without the
+    /// character U+0000.
     pub fn message(&self) -> String {
         message::chain(&*self.cause)
     }
 
-    /// The delay before the next attempt, in whole seconds, if the attempt failed and the handler chose one.
+    /// The delay before the next attempt, in whole seconds, if the attempt failed and the handler
+    /// chose one.
     pub fn retry_delay(&self) -> Option<Duration> {
         self.retry.delay()
     }
@@ -115,7 +121,7 @@ impl StepError {
         }
     }
 
-    /// Whether further attempts are ruled out.
+    /// Returns whether further attempts are ruled out.
     pub fn is_permanent(&self) -> bool {
         self.retry.is_permanent()
     }

@@ -10,9 +10,9 @@ use super::{
     fields,
 };
 
-/// What a flow's input and a step's output must be.
-// The bounds of serde stand on the blanket implementation and not here: as supertraits of a type that is named in a trait
-// they would be reported one by one, in the words of serde.
+/// The requirement for a flow's input and a step's output.
+// The bounds of serde stand on the blanket implementation and not here: as supertraits of a type
+// that is named in a trait they would be reported one by one, in the words of serde.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be stored as JSON",
     label = "needs `Serialize`, `Deserialize`, `Send`, `Sync` and no borrowed data",
@@ -90,10 +90,10 @@ pub(crate) fn input_fields<F: Flow>() -> Option<&'static [&'static str]> {
     F::Input::fields()
 }
 
-/// How a type is written and read.
+/// The way in which a type is written and read.
 ///
-/// Generated code names the bound `Stored` once per type, where it makes the codec; all else goes through the codec. A
-/// missing derive is then one error, however many steps use the type.
+/// Generated code names the bound `Stored` once per type, where it makes the codec; all else goes
+/// through the codec. A missing derive is then one error, however many steps use the type.
 #[derive(Debug)]
 pub struct Codec<T> {
     pub(super) as_json: fn(&T) -> &dyn AsJson,

@@ -1,7 +1,7 @@
-//! The way from a slot to a parameter, each with its own sentence for a type that does not fit.
+//! The way from a slot to a parameter, with a separate error text for each type that does not fit.
 //!
-//! Every function has the parameter's type first and is called with it as a generic argument, so that rustc underlines
-//! exactly that type.
+//! Every function has the parameter's type first and is called with it as a generic argument, so
+//! that rustc underlines exactly that type.
 
 use super::{
     run_end::RunEnd,

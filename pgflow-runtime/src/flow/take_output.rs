@@ -1,7 +1,8 @@
-//! The way from the output of a step to a parameter of another one, each with its own sentence for a type that does not fit.
+//! The way from the output of a step to a parameter of another one, with a separate error text for
+//! each type that does not fit.
 //!
-//! The sentences name both steps. Generated code has a constant parameter for each, which rustc shows by its name; values they
-//! have none.
+//! The texts name both steps. Generated code has a constant parameter for each, which rustc shows
+//! by its name; their values are not used.
 
 use super::slot::{FromSlot, Required, Skippable};
 

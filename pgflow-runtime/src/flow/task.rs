@@ -1,4 +1,4 @@
-//! What the worker hands to a step.
+//! The data that the worker hands to a step.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// `input` and `flow_input` are the columns of the claim; the names of the completed dependencies are read here, once.
+    /// `input` and `flow_input` are the columns of the claim; the names of the completed
+    /// dependencies are read here, once.
     pub fn new(
         step: &'a StepDefinition<'static>,
         input: &'a RawValue,
@@ -123,7 +124,8 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Why the database could not hand the input to a worker: it sends an object with this one key instead.
+/// Returns the reason why the database could not hand the input to a worker: it sends an object
+/// with this one key instead.
 fn unreadable(json: &RawValue) -> Option<String> {
     const KEY: &str = "[pgflow: unreadable]";
     let start = json.get().strip_prefix("{\"")?;

@@ -17,7 +17,7 @@ use super::{DecodeError, Outputs, QueueModeMarker, StepError, Task, stored::Stor
 /// A future that a table of functions can hold.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a handler returns: JSON to store.
+/// The future of a handler, which returns JSON to store.
 pub type HandlerFuture<'a> = BoxFuture<'a, Result<Box<RawValue>, StepError>>;
 
 /// One step as the worker sees it.
@@ -44,11 +44,12 @@ pub trait StepId: Copy + Ord + Hash + Debug + Display + Send + Sync + 'static {
     note = "a flow is a type with a `#[flow(input = ..)] impl {Self} {{ .. }}` block"
 )]
 pub trait Flow: Sized + 'static {
-    /// What a run starts from.
+    /// The input of a run.
     type Input: Stored;
-    /// What a completed run returns: the outputs of the leaf steps.
+    /// The output of a completed run: the outputs of the leaf steps.
     type Output: Send + 'static;
-    /// What handlers can take as `state`, any type that is `Send + Sync + 'static`; `()` when the flow names none.
+    /// The type that handlers can take as `state`, any type that is `Send + Sync + 'static`; `()`
+    /// when the flow names none.
     type State: SharedState;
     /// Names the steps.
     type Step: StepId;
@@ -82,13 +83,13 @@ pub(crate) fn build_of<F: Flow>() -> Option<&'static str> {
     label = "needs to be `Send`, `Sync` and free of borrowed data",
     note = "one of the types that it is made of can't be shared: use `Arc` instead of `Rc`, and `Mutex` or an atomic type instead of `RefCell` and `Cell`"
 )]
-// The bounds of the standard library stand on the blanket implementation alone: as supertraits of the bound on `Flow::State` they would
-// be reported one by one.
+// The bounds of the standard library stand on the blanket implementation alone: as supertraits of
+// the bound on `Flow::State` they would be reported one by one.
 #[doc(hidden)]
 pub trait SharedState: Sized + 'static {
     /// Shares the state, which `downcast_ref` gets back.
     fn share(self) -> Arc<dyn Any + Send + Sync>;
-    /// The same for a state that somebody else keeps.
+    /// The same for a state that another owner keeps.
     fn lend(&self) -> &(dyn Any + Send + Sync);
 }
 

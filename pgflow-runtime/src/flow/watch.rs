@@ -22,8 +22,8 @@ pub(super) enum Change {
     TooDeep,
 }
 
-/// The most values that may be inside one another, wrappers such as `Some` included. JSON itself may be 126
-/// levels deep, see `encode`.
+/// The most values that may be inside one another, wrappers such as `Some` included. JSON itself
+/// may be 126 levels deep, see `encode`.
 const DEEPEST: usize = 500;
 
 /// The reason why a value was refused, and how deep the serializer is in it.
@@ -39,7 +39,8 @@ impl Found {
     }
 }
 
-/// A value to be written. `found` keeps why it was refused, which the error of the serializer can't carry.
+/// A value to be written. `found` keeps why it was refused, which the error of the serializer can't
+/// carry.
 pub(super) struct Watched<'w, T: ?Sized> {
     pub(super) value: &'w T,
     pub(super) found: &'w Found,
@@ -95,7 +96,8 @@ fn refuse<E: Error>(found: &Found, change: Change) -> E {
     E::custom("a value that JSON has no form for")
 }
 
-/// Whole numbers that are written with an exponent lose it in `jsonb`, and would be read as integers where the type says nothing.
+/// Whole numbers that are written with an exponent lose it in `jsonb`, and would be read as
+/// integers where the type says nothing.
 fn is_taken_for_an_integer(float: f64) -> bool {
     const BEFORE_EXPONENTS: f64 = 1e16;
     const LARGEST_INTEGER: f64 = 18_446_744_073_709_551_616.0;

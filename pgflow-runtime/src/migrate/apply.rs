@@ -37,7 +37,7 @@ pub(super) async fn run(
     let mut attempt = 1;
     let report = loop {
         match run_once(&mut connection, pool, source, lock_wait).await {
-            // Whatever it deadlocked with goes on now.
+            // Whatever it deadlocked with continues now.
             Err(error) if attempt < ATTEMPTS && error.is_deadlock() => {
                 tracing::info!(
                     attempt,
@@ -57,7 +57,8 @@ pub(super) async fn run(
 
 /// The last level whose functions return whatever columns their tables have.
 const LAST_WITHOUT_NAMES: i32 = 7;
-/// How long calls that began before may take to end, or to lock what the migration locks after them.
+/// The time for calls that began before to end, or to lock the tables that the migration locks
+/// after them.
 const CALLS_END_WITHIN: Duration = Duration::from_millis(300);
 
 /// Keeps calls that are in flight from failing when tables gain columns; ends the transaction.
@@ -75,7 +76,7 @@ async fn name_columns(mut transaction: Transaction<'_, Postgres>) -> Result<(), 
     Ok(())
 }
 
-/// How often a migration begins anew after a deadlock.
+/// The number of times that a migration begins again after a deadlock.
 const ATTEMPTS: u32 = 5;
 
 async fn run_once(

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use super::session::TABLE_LOCK_WAIT;
 
-/// Why a database could not be migrated; the database is as it was before.
+/// The reason why a database could not be migrated; the database is unchanged.
 ///
-/// Only PGMQ's own SQL, where the server has no `pgmq` extension, is committed before the rest and stays.
+/// Only PGMQ's own SQL, where the server has no `pgmq` extension, is committed before the rest and
+/// stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
@@ -13,7 +14,7 @@ pub enum MigrateError {
         "the server runs Postgres {version}; expected Postgres 14 or newer; upgrade the server"
     )]
     ServerTooOld {
-        /// What the server says about itself.
+        /// The version string of the server.
         version: String,
     },
 
@@ -24,7 +25,7 @@ pub enum MigrateError {
         waited.as_secs_f32(), holder.as_deref().map(|who| format!(" ({who})")).unwrap_or_default()
     )]
     MigrationLock {
-        /// How long this migrator waited.
+        /// The time for which this migrator waited.
         waited: Duration,
         /// The session that holds the lock.
         holder: Option<String>,
@@ -36,11 +37,11 @@ pub enum MigrateError {
          end long transactions (see pg_stat_activity) and run `pgflow migrate` again", limit.as_secs()
     )]
     TableLock {
-        /// What was being applied.
+        /// The part that was being applied.
         what: String,
-        /// How long it waits for each lock.
+        /// The longest wait for each lock.
         limit: Duration,
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
 
@@ -114,7 +115,7 @@ pub enum MigrateError {
         missing.join(", ")
     )]
     PgmqIncomplete {
-        /// What pgflow needs and did not find.
+        /// The parts that pgflow needs and did not find.
         missing: Vec<String>,
     },
 
@@ -135,9 +136,9 @@ pub enum MigrateError {
         version: i32,
         /// Its name.
         name: &'static str,
-        /// Where in the file, when the database says so.
+        /// The line in the file, if the database reports it.
         line: Option<usize>,
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
 
@@ -149,13 +150,13 @@ pub enum MigrateError {
     Function {
         /// Its name.
         name: &'static str,
-        /// Where in the file, when the database says so.
+        /// The line in the file, if the database reports it.
         line: Option<usize>,
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
 
-    /// A recorded function that is gone from the code can't be dropped.
+    /// A recorded function that the code no longer has can't be dropped.
     #[error(
         "function {signature} is no longer part of pgflow and could not be dropped; expected nothing to depend on it; \
          drop what does, and run `pgflow migrate` again"
@@ -163,7 +164,7 @@ pub enum MigrateError {
     Drop {
         /// The function.
         signature: String,
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
 
@@ -183,9 +184,9 @@ pub enum MigrateError {
         "{doing} failed; expected a database that can be reached and written; nothing was changed"
     )]
     Database {
-        /// What the migrator was doing.
+        /// The action of the migrator.
         doing: &'static str,
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
 }
@@ -196,7 +197,7 @@ impl MigrateError {
         move |source| Self::Database { doing, source }
     }
 
-    /// Whether the database ended the transaction because others waited for it in a circle.
+    /// Returns whether the database ended the transaction because others waited for it in a circle.
     pub(super) fn is_deadlock(&self) -> bool {
         let (Self::TableLock { source, .. }
         | Self::Migration { source, .. }
@@ -209,7 +210,8 @@ impl MigrateError {
         sqlstate(source).as_deref() == Some(DEADLOCK_DETECTED)
     }
 
-    /// What went wrong with a statement that changes the schema: a lock that was not granted, or something else.
+    /// Converts the error of a statement that changes the schema: a lock that was not granted, or
+    /// another one.
     pub(super) fn changing(
         what: String,
         source: sqlx::Error,

@@ -1,4 +1,5 @@
-//! Brings the functions up to date: changed ones applied, superseded ones dropped, each name used once.
+//! Brings the functions up to date: changed ones applied, superseded ones dropped, each name used
+//! once.
 
 use pgflow_migrations::Function;
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -91,7 +92,8 @@ async fn drop_function(
     signature: &str,
 ) -> Result<(), MigrateError> {
     tracing::info!(signature, "dropping function");
-    // The signature is the server's own spelling of a function that exists, quoted where it has to be.
+    // The signature is the server's own spelling of a function that exists, quoted where it has to
+    // be.
     sqlx::raw_sql(AssertSqlSafe(format!("drop function {signature}")))
         .execute(transaction)
         .await

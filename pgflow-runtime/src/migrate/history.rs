@@ -1,4 +1,4 @@
-//! What the database records of earlier migrations, and the functions that it has.
+//! The database's record of earlier migrations, and its functions.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use super::unnamed;
 /// The bookkeeping as found; empty before the first migration.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Whether the bookkeeping tables exist.
+    /// `true` if the bookkeeping tables exist.
     pub(super) exists: bool,
-    /// Whether schema `pgflow` exists.
+    /// `true` if schema `pgflow` exists.
     pub(super) schema_exists: bool,
     pub(super) migrations: Vec<RecordedMigration>,
     pub(super) functions: Vec<RecordedFunction>,
@@ -84,7 +84,8 @@ pub(super) async fn read(connection: &mut PgConnection) -> Result<History, Migra
     })
 }
 
-/// The signatures of the functions in schema `pgflow`, by name. Needs `search_path = ''`, so that they are qualified.
+/// The signatures of the functions in schema `pgflow`, by name. Needs `search_path = ''`, so that
+/// they are qualified.
 pub(super) type LiveFunctions = BTreeMap<String, Vec<String>>;
 
 pub(super) async fn live_functions(

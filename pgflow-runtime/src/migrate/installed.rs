@@ -1,9 +1,9 @@
-//! Whether a database is ready for a worker or a client of this release.
+//! The check whether a database is ready for a worker or a client of this release.
 
 use pgflow_migrations::{LATEST_VERSION, PROTOCOL_VERSION};
 use sqlx::PgConnection;
 
-/// What a database that is ready says about itself.
+/// The properties that a ready database reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Installed {
@@ -13,7 +13,7 @@ pub struct Installed {
     pub environment: String,
 }
 
-/// Why a database is not ready.
+/// The reason why a database is not ready.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotReadyError {
@@ -74,7 +74,7 @@ pub enum NotReadyError {
     Database(#[from] sqlx::Error),
 }
 
-/// What a program knows: its newest migration, and the protocol that it speaks.
+/// The release of a program: its newest migration and its protocol.
 ///
 /// For tests of what programs of other releases find: a real program knows [`THIS`](Self::THIS).
 #[doc(hidden)]
@@ -85,14 +85,15 @@ pub struct Release {
 }
 
 impl Release {
-    /// What this program knows.
+    /// The release of this program.
     pub const THIS: Self = Self {
         migration: LATEST_VERSION,
         protocol: PROTOCOL_VERSION,
     };
 }
 
-/// Asks whether a program of this release can work with the database; changes nothing, and never migrates.
+/// Asks whether a program of this release can work with the database; changes nothing, and never
+/// migrates.
 pub async fn check_installed(connection: &mut PgConnection) -> Result<Installed, NotReadyError> {
     check_installed_for(connection, Release::THIS).await
 }

@@ -1,7 +1,7 @@
 //! One migrator at a time.
 //!
-//! The lock belongs to the transaction and not to the session: it can't outlive the migration, also not behind a pooler that
-//! hands the session on.
+//! The lock belongs to the transaction and not to the session. So it can't outlive the migration,
+//! not even behind a pooler that passes the session on.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{
 /// "pgflow" in ASCII. Scripts for people take the same lock.
 pub(super) const KEY: i64 = 0x7067_666c_6f77;
 
-/// How long a migrator waits for another one.
+/// The longest wait of a migrator for another one.
 pub(super) const WAIT: Duration = Duration::from_mins(1);
 
 /// Takes the lock for the rest of the transaction, which releases it however it ends.
@@ -58,7 +58,7 @@ pub(super) async fn acquire(
     session::set_lock_timeout(transaction, session::TABLE_LOCK_WAIT).await
 }
 
-/// Who to look for: pid and application name.
+/// Returns the pid and application name of the holder.
 async fn holder(connection: &mut PgConnection) -> Result<Option<String>, MigrateError> {
     unnamed::query_scalar(
         "select pg_catalog.format('pid %s, application %s', lock.pid, activity.application_name)

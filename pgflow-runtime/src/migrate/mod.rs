@@ -1,4 +1,5 @@
-//! Brings a database up to date: PGMQ, the tables and functions of schema `pgflow`, and the record of what was applied.
+//! Brings a database up to date: PGMQ, the tables and functions of schema `pgflow`, and the record
+//! of what was applied.
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), pgflow_runtime::migrate::MigrateError> {
@@ -7,8 +8,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A migration is one transaction under one advisory lock. It may be called by any number of processes at once, and calling it again
-//! changes nothing. The connections that it opens use the pool's connect options; what the pool's `after_connect` sets does not apply to them.
+//! A migration is one transaction under one advisory lock. It may be called by any number of
+//! processes at once, and calling it again changes nothing. The connections that it opens use the
+//! pool's connect options; what the pool's `after_connect` sets does not apply to them.
 
 mod apply;
 mod error;
@@ -46,14 +48,15 @@ pub async fn migrate(pool: &PgPool) -> Result<MigrateReport, MigrateError> {
     Migrator::new().run(pool).await
 }
 
-/// What the pool's database has, compared with what this program contains. Changes nothing.
+/// Compares the pool's database with the contents of this program. Changes nothing.
 pub async fn status(pool: &PgPool) -> Result<Status, MigrateError> {
     Migrator::new().status(pool).await
 }
 
-/// The migration as one SQL script, for people who apply it by hand.
+/// The migration as one SQL script, for people who apply it manually.
 ///
-/// It is one transaction under the same lock, applies only what is missing, and may be applied again. PGMQ has to be there.
+/// It is one transaction under the same lock, applies only what is missing, and may be applied
+/// again. PGMQ has to be there.
 pub fn script() -> String {
     Migrator::new().script()
 }
@@ -74,12 +77,13 @@ impl Migrator {
         }
     }
 
-    /// How long to wait for another migrator to finish.
+    /// Sets the longest wait for another migrator.
     pub fn lock_wait(self, lock_wait: Duration) -> Self {
         Self { lock_wait, ..self }
     }
 
-    /// For tests of upgrades: stops at the tables of an older level. Functions are applied at the latest level only.
+    /// For tests of upgrades: stops at the tables of an older level. Functions are applied at the
+    /// latest level only.
     #[doc(hidden)]
     pub const fn up_to(mut self, version: i32) -> Self {
         self.source.level = Some(version);
@@ -103,7 +107,7 @@ impl Migrator {
         apply::run(pool, &self.source, self.lock_wait).await
     }
 
-    /// What the pool's database has, as [`status`] says.
+    /// Compares the pool's database with the program, as [`status`] does.
     pub async fn status(&self, pool: &PgPool) -> Result<Status, MigrateError> {
         status::read(pool, &self.source).await
     }

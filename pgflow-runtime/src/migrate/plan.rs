@@ -8,7 +8,8 @@ use super::{
     source::{Source, digest},
 };
 
-/// The migrations to apply, in order; an error when the history is not the beginning of what the code knows.
+/// The migrations to apply, in order; an error when the history is not the beginning of what the
+/// code knows.
 pub(super) fn pending(
     source: &Source,
     history: &History,
@@ -84,7 +85,7 @@ fn gone_functions<'a>(
         .collect()
 }
 
-/// What is recorded instead of a digest once the code no longer has a function.
+/// Returns the text that is recorded instead of a digest once the code no longer has a function.
 pub(super) fn mark_of_gone(level: i32) -> String {
     format!("{GONE}{level}")
 }
@@ -96,8 +97,9 @@ fn gone_at(recorded: &RecordedFunction) -> Option<i32> {
     recorded.digest.strip_prefix(GONE)?.parse().ok()
 }
 
-/// The functions that the code has lost since the database was migrated last. They stay until the tables change again: calls in flight, which
-/// began before the migration and go on after it, still need them.
+/// The functions that the code has lost since the database was migrated last. They stay until the
+/// tables change again: calls in flight, which began before the migration and continue after it,
+/// still need them.
 pub(super) fn newly_gone<'a>(
     functions: &[Function],
     recorded: &'a [RecordedFunction],
@@ -118,8 +120,9 @@ pub(super) fn long_gone<'a>(
     gone
 }
 
-/// What to drop after the functions were applied: the file is long gone, or applying it created a new signature beside the
-/// recorded one. (A second signature that was there before is somebody else's.)
+/// Returns the functions to drop after the others were applied: those whose file was removed before
+/// an earlier migration, and recorded ones beside which applying created a new signature. (A second
+/// signature that existed before belongs to another owner.)
 pub(super) fn superseded<'a>(
     functions: &[Function],
     recorded: &'a [RecordedFunction],

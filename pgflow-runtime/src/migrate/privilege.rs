@@ -1,4 +1,4 @@
-//! Says which privilege is missing before a statement fails for lack of it.
+//! Reports a missing privilege before a statement fails for lack of it.
 
 use sqlx::PgConnection;
 
@@ -13,7 +13,8 @@ struct Privilege {
     grant: String,
 }
 
-/// The role must be allowed to create schemas; even `create schema if not exists` fails for one that is not.
+/// The role must be allowed to create schemas; even `create schema if not exists` fails for one
+/// that is not.
 pub(super) async fn require_create(
     connection: &mut PgConnection,
     schema: &'static str,

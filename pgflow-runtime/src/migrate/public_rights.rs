@@ -1,4 +1,4 @@
-//! Rights of everybody in schema `pgflow`: nobody has any that were not granted by name.
+//! The rights of `PUBLIC` in schema `pgflow`: it has none that were not granted by name.
 
 use sqlx::{AssertSqlSafe, PgConnection};
 
@@ -13,7 +13,7 @@ pub(super) const QUERY: &str = include_str!("sql/public_rights.sql");
 struct Open {
     /// Such as `function pgflow.start_flow(text,jsonb,uuid)`.
     object: String,
-    /// Whether the connected role has its owner's rights.
+    /// `true` if the connected role has its owner's rights.
     is_own: bool,
 }
 
@@ -30,8 +30,8 @@ pub(super) async fn list(connection: &mut PgConnection) -> Result<Vec<String>, M
     Ok(open.into_iter().map(|open| open.object).collect())
 }
 
-/// Closes what is open to everybody, and returns its names. An object of somebody else stays as it
-/// is: `status` shows it.
+/// Closes objects that are open to `PUBLIC`, and returns their names. An object of another owner is
+/// unchanged: `status` shows it.
 pub(super) async fn close(connection: &mut PgConnection) -> Result<Vec<String>, MigrateError> {
     let mut closed = Vec::new();
     for open in read(connection)

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::pgmq::PgmqState;
 use crate::printable::printable;
 
-/// What a migration changed.
+/// The changes of a migration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MigrateReport {
@@ -19,19 +19,19 @@ pub struct MigrateReport {
     pub functions: Vec<String>,
     /// The signatures of functions that were dropped.
     pub dropped_functions: Vec<String>,
-    /// What is there of PGMQ.
+    /// The parts of PGMQ that the database has.
     pub pgmq: PgmqState,
-    /// Whether PGMQ was installed now.
+    /// `true` if PGMQ was installed now.
     pub installed_pgmq: bool,
     /// The protocol version that was set, when it was another one before.
     pub protocol_version: Option<i32>,
-    /// What was open to everybody and is closed now, such as `function pgflow.start_flow(..)`; new
-    /// functions are closed as well, and not listed.
+    /// The objects that were open to every role and are closed now, such as `function
+    /// pgflow.start_flow(..)`; new functions are closed as well, and not listed.
     pub closed: Vec<String>,
-    /// The statements that give the owner of the schema the rights on PGMQ that it lacks: until they
-    /// are run as the owner of PGMQ, no worker starts.
+    /// The statements that give the owner of the schema the rights on PGMQ that it lacks: until
+    /// they are run as the owner of PGMQ, no worker starts.
     pub missing_grants: Vec<String>,
-    /// What an operator has to know, whether or not something changed.
+    /// The warnings for the operator, whether or not the migration changed anything.
     pub warnings: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for AppliedMigration {
 }
 
 impl MigrateReport {
-    /// Whether nothing had to be done.
+    /// Returns whether nothing had to be done.
     pub fn is_unchanged(&self) -> bool {
         self.migrations.is_empty()
             && self.functions.is_empty()

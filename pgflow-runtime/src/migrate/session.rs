@@ -10,14 +10,15 @@ use sqlx::{
 use super::error::MigrateError;
 use super::unnamed;
 
-/// How long a migration waits for each lock on a table: longer, and what queues up behind it stands still.
+/// The longest wait of a migration for each lock on a table: queries that queue up behind it wait
+/// too.
 pub(super) const TABLE_LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Local to the transaction, so nothing of it stays in the session.
 pub(super) const SETTINGS: &str = include_str!("sql/settings.sql");
 
-/// How the migrator reaches the pool's database: by its own connections, so that a pool of one that is in use
-/// can't block it.
+/// Returns the options to connect to the pool's database: the migrator has its own connections, so
+/// that a busy pool of one can't block it.
 pub(super) fn options(pool: &PgPool) -> PgConnectOptions {
     pool.connect_options()
         .as_ref()

@@ -13,13 +13,13 @@ use super::{
     unnamed,
 };
 
-/// What a database has of pgflow, compared with what this program contains.
+/// The parts of pgflow in a database, compared with the contents of this program.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Status {
     /// The version of Postgres.
     pub server_version: String,
-    /// What is there of PGMQ.
+    /// The parts of PGMQ that the database has.
     pub pgmq: PgmqState,
     /// The migrations that the database records, in order.
     pub applied: Vec<RecordedStatus>,
@@ -29,14 +29,14 @@ pub struct Status {
     pub changed_functions: Vec<String>,
     /// The recorded functions that this program no longer contains.
     pub gone_functions: Vec<String>,
-    /// What is recorded of the installation; absent before the first migration.
+    /// The record of the installation; absent before the first migration.
     pub installation: Option<Installation>,
-    /// What everybody has a right on, such as `function pgflow.start_flow(..)`: a dump that was
-    /// restored without rights opens every function. `migrate` revokes it.
+    /// The objects on which every role has a right, such as `function pgflow.start_flow(..)`:
+    /// restoring a dump without rights opens every function. `migrate` revokes it.
     pub open_to_everybody: Vec<String>,
     /// The statements that give the owner of the schema the rights on PGMQ that it lacks.
     pub missing_grants: Vec<String>,
-    /// What an operator has to know.
+    /// The warnings for the operator.
     pub warnings: Vec<String>,
     /// The newest migration that this program contains.
     pub code_version: i32,
@@ -52,13 +52,13 @@ pub struct RecordedStatus {
     pub version: i32,
     /// Its name.
     pub name: String,
-    /// When it was applied.
+    /// The time at which it was applied.
     pub applied_at: DateTime<Utc>,
-    /// How it compares with the file that this program contains.
+    /// The result of the comparison with the file that this program contains.
     pub state: RecordedState,
 }
 
-/// How a recorded migration compares with the program.
+/// The result of comparing a recorded migration with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -77,12 +77,12 @@ pub enum RecordedState {
 pub struct Installation {
     /// `production` or `local`.
     pub environment: String,
-    /// What the functions speak.
+    /// The protocol of the functions.
     pub protocol_version: i32,
 }
 
 impl Status {
-    /// Whether `migrate` would change nothing, and workers can start.
+    /// Returns whether `migrate` would change nothing, and workers can start.
     pub fn is_current(&self) -> bool {
         let fits = |recorded: &RecordedStatus| recorded.state == RecordedState::Applied;
         let protocol = self.installation.as_ref().map(|row| row.protocol_version);

@@ -1,5 +1,5 @@
-//! Queries without named statements. A named one stays with the server's connection, which a transaction pooler hands to others, who then find the
-//! name taken.
+//! Queries without named statements. A named statement stays with the server's connection. A
+//! transaction pooler passes that connection to other clients, for whom the name is then taken.
 
 use sqlx::{
     FromRow, Postgres, SqlSafeStr,

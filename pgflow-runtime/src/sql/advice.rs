@@ -1,4 +1,4 @@
-//! What to do about database errors whose cause is nearly always the same.
+//! Advice about database errors whose cause is nearly always the same.
 
 /// The end of a sentence that says that a call failed: with what helps, where that is known.
 pub(crate) fn advice(error: &sqlx::Error) -> &'static str {

@@ -15,22 +15,23 @@ use super::CallError;
 pub(crate) enum Claim {
     /// Started for this worker; perhaps none.
     Tasks(ClaimedTasks),
-    /// The queue holds work that this worker must not take: nothing was claimed, and its function is disabled.
+    /// The queue holds work that this worker must not take: nothing was claimed, and its function
+    /// is disabled.
     Unsupported(Vec<UnsupportedMessage>),
 }
 
-/// What a claim started.
+/// The tasks that a claim started.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedTasks {
     /// Kept, to be run.
     pub(crate) tasks: Vec<ClaimedTask>,
     /// The bytes of their inputs.
     pub(crate) bytes: usize,
-    /// To be given back: their inputs were too large to be kept, and were dropped.
+    /// To be returned: their inputs were too large to be kept, and were dropped.
     pub(crate) excess: Vec<ClaimedTask>,
 }
 
-/// How much of a claim is kept in memory.
+/// The part of a claim that is kept in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keep {
     /// Tasks that are kept, whatever their size.
@@ -51,7 +52,8 @@ pub(crate) struct ClaimedTask {
     pub(crate) message_id: i64,
     pub(crate) read_count: i32,
     pub(crate) enqueued_at: DateTime<Utc>,
-    /// Tells this start from one under the same number; not known of tasks that the worker took itself.
+    /// Tells this start from one under the same number; not known of tasks that the worker took
+    /// itself.
     pub(crate) started_at: Option<DateTime<Utc>>,
     pub(crate) input: Box<RawValue>,
     /// Shared by all tasks of a claim that belong to one run.
@@ -66,7 +68,7 @@ pub struct UnsupportedMessage {
     pub queue_name: String,
     /// The message's id in that queue.
     pub message_id: i64,
-    /// Why it can't be taken.
+    /// The reason why it can't be taken.
     pub reason: String,
 }
 
@@ -107,8 +109,9 @@ pub(crate) async fn claim_tasks(
     })
 }
 
-/// The same where an ordinary claim failed, and would fail again. Tasks whose input can't be read or printed are handed out with the reason in its
-/// place, so that their attempts fail, and no others.
+/// The same where an ordinary claim failed, and would fail again. Tasks whose input can't be read
+/// or printed are handed out with the reason in its place, so that their attempts fail, and no
+/// others.
 pub(crate) async fn claim_tasks_carefully(
     connection: &mut PgConnection,
     worker_id: Uuid,

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::CallError;
 
-/// Which attempt of which task a call speaks for; the database ignores all but the current one.
+/// The task and the attempt of a report; the database ignores all attempts except the current one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct AttemptKey {
     pub(crate) run_id: Uuid,
@@ -15,13 +15,13 @@ pub(crate) struct AttemptKey {
     pub(crate) attempt: i32,
 }
 
-/// What became of one item of a batch.
+/// The result of one item of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Completed {
     /// The item's position in the batch, from 0.
     pub(crate) item: usize,
     pub(crate) outcome: CompletionOutcome,
-    /// Whether this made tasks of other steps ready.
+    /// `true` if this made tasks of other steps ready.
     pub(crate) made_ready: bool,
 }
 
@@ -38,7 +38,8 @@ pub(crate) enum CompletionOutcome {
 ///
 /// # Errors
 ///
-/// `PF002` and `PF003` when one of them is unknown; a class 22 error when one of the outputs can't be stored. Nothing is recorded then.
+/// `PF002` and `PF003` when one of them is unknown; a class 22 error when one of the outputs can't
+/// be stored. Nothing is recorded then.
 pub(crate) async fn complete_tasks(
     executor: impl PgExecutor<'_>,
     items: &[(&AttemptKey, &RawValue)],

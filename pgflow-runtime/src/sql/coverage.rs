@@ -1,4 +1,4 @@
-//! Which steps have workers.
+//! The workers of each step.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -6,9 +6,11 @@ use uuid::Uuid;
 use super::CallError;
 use crate::operations::UncoveredStep;
 
-/// The steps of these flows whose queue no live worker serves, in the order of slugs and definitions.
+/// The steps of these flows whose queue no live worker serves, in the order of slugs and
+/// definitions.
 ///
-/// The view `coverage` says the same and more, at the price of counting the messages of every queue.
+/// The view `coverage` says the same and more, at the price of counting the messages of every
+/// queue.
 pub(crate) async fn uncovered_steps(
     executor: impl PgExecutor<'_>,
     flow_slugs: &[&str],
@@ -24,7 +26,8 @@ pub(crate) async fn uncovered_steps(
     .await?)
 }
 
-/// Returns whether the worker lives and was not told to stop: what it was started with still holds.
+/// Returns whether the worker lives and was not asked to stop: what it was started with still
+/// holds.
 pub(crate) async fn is_serving(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,

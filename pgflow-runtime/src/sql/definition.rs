@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::CallError;
 
-/// What `ensure_flow_compiled` answers.
+/// The answer of `ensure_flow_compiled`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Compilation {
     pub(crate) status: CompileStatus,
@@ -18,7 +18,8 @@ pub(crate) struct Compilation {
     pub(crate) differences: Vec<String>,
     #[serde(default)]
     pub(crate) mismatch_kind: Option<MismatchKind>,
-    /// Options that the database keeps although the definition says otherwise: operators tune them live.
+    /// Options that the database keeps although the definition says otherwise: operators tune them
+    /// live.
     #[serde(default)]
     pub(crate) options_differ: Vec<String>,
     /// The statements that give the database the options of the definition.
@@ -30,7 +31,7 @@ pub(crate) struct Compilation {
     /// The database, a local one, has taken other options from the definition.
     #[serde(default)]
     pub(crate) options_followed: bool,
-    /// Who still lives, of a flow that drains.
+    /// The live workers of a flow that drains.
     #[serde(default)]
     pub(crate) workers: Vec<LiveWorker>,
 }
@@ -44,9 +45,10 @@ pub(crate) enum CompileStatus {
     Verified,
     /// The definition was there and is another one; nothing was touched.
     Mismatch,
-    /// The same in a local database: its workers were told to stop, and some still live.
+    /// The same in a local database: its workers were asked to stop, and some still live.
     Draining,
-    /// The same once none lives: the old definition was deleted with its runs, and the new one has been written.
+    /// The same once none lives: the old definition was deleted with its runs, and the new one has
+    /// been written.
     Recompiled,
 }
 
@@ -79,9 +81,9 @@ pub struct LiveWorker {
     pub function_name: String,
     /// The only step that it serves; none for a worker of all steps.
     pub step_slug: Option<String>,
-    /// When it last said that it lives.
+    /// The time of its last heartbeat.
     pub last_heartbeat_at: DateTime<Utc>,
-    /// How many tasks it has started and not ended.
+    /// The number of tasks that it has started and not ended.
     pub started_tasks: u64,
 }
 
@@ -107,7 +109,8 @@ impl fmt::Display for LiveWorker {
     }
 }
 
-/// Writes the definition when it is missing, else compares; a local database replaces one that differs.
+/// Writes the definition when it is missing, else compares; a local database replaces one that
+/// differs.
 ///
 /// # Errors
 ///

@@ -21,7 +21,8 @@ pub(crate) async fn delete_flow_and_data(
     Ok(removed.unsigned_abs())
 }
 
-/// Removes the flow as [`delete_flow_and_data`] does, in transactions of their own; returns how many runs were removed.
+/// Removes the flow as [`delete_flow_and_data`] does, in transactions of their own; returns how
+/// many runs were removed.
 ///
 /// # Errors
 ///
@@ -63,7 +64,8 @@ pub(crate) async fn read_contents(
         if let Some(contents) = find_contents(&mut *connection, flow_slug).await? {
             return Ok(contents);
         }
-        // The deletion knows best why there is nothing to delete. Should somebody have defined the flow just now, nothing has happened to it.
+        // The deletion knows best why there is nothing to delete. Should somebody have defined the
+        // flow just now, nothing has happened to it.
         let mut undone = connection
             .begin_with("begin transaction isolation level read committed")
             .await?;

@@ -1,4 +1,4 @@
-//! What a database is used for.
+//! The environment of a database: production or a developer's own.
 
 use sqlx::PgExecutor;
 

@@ -1,4 +1,4 @@
-//! What Postgres answers when a call does not succeed.
+//! The errors of Postgres for calls that do not succeed.
 
 use std::{borrow::Cow, fmt, io};
 
@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::advice::advice;
 
-/// The rule that a function of schema `pgflow` found broken: one variant per SQLSTATE of class `PF`.
+/// The rule that a function of schema `pgflow` found broken: one variant per SQLSTATE of class
+/// `PF`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalCode {
@@ -24,7 +25,7 @@ pub enum RefusalCode {
     InvalidDefinition,
     /// `PF005`: the flow does not take this input.
     InvalidInput,
-    /// `PF006`: a queue name belongs to somebody else.
+    /// `PF006`: a queue name belongs to another owner.
     QueueCollision,
     /// `PF007`: the worker is unknown, stopped or deprecated.
     UnknownWorker,
@@ -83,7 +84,7 @@ impl RefusalCode {
 
 /// A function of schema `pgflow` refused a call.
 ///
-/// Says all that Postgres said, so it has no source.
+/// Contains the whole message of Postgres, so it has no source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     code: RefusalCode,
@@ -93,17 +94,17 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Which rule was broken.
+    /// Returns the rule that was broken.
     pub fn code(&self) -> RefusalCode {
         self.code
     }
 
-    /// What is wrong.
+    /// Returns the description of the fault.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// How to put it right.
+    /// Returns the way to fix it.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -113,7 +114,8 @@ impl Refusal {
         self.constraint.as_deref()
     }
 
-    /// What `worker_heartbeat` says; `worker_heartbeats` only leaves such a worker out.
+    /// Builds the error that `worker_heartbeat` raises; `worker_heartbeats` only omits such a
+    /// worker.
     pub(crate) fn unknown_worker(worker_id: Uuid) -> Self {
         Self {
             code: RefusalCode::UnknownWorker,
@@ -154,7 +156,8 @@ pub enum CallError {
     /// A function of schema `pgflow` refused the call: read [`Refusal::hint`].
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The database could not be reached, or answered with an error that is not one of pgflow's: see the source.
+    /// The database could not be reached, or answered with an error that is not one of pgflow's:
+    /// see the source.
     #[error("the database call failed{}", advice(.0))]
     Database(#[source] sqlx::Error),
 }
@@ -168,12 +171,13 @@ impl From<sqlx::Error> for CallError {
     }
 }
 
-/// What to do about a call that did not succeed.
+/// The handling of a call that did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorClass {
     /// The connection or the server is at fault: the same call will succeed later.
     Transient,
-    /// A limit was reached, of time, locks, memory or space: the same call may succeed later, or never.
+    /// A limit was reached, of time, locks, memory or space: the same call may succeed later, or
+    /// never.
     Limit,
     /// The values that were sent are at fault: they will never be accepted.
     Data,
@@ -219,17 +223,18 @@ impl CallError {
         }
     }
 
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self.class(), ErrorClass::Transient | ErrorClass::Limit)
     }
 
-    /// Whether the server did not answer within the time that this process gives a call.
+    /// Returns whether the server did not answer within the time that this process gives a call.
     pub(crate) fn is_out_of_time(&self) -> bool {
         matches!(self, Self::Database(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut)
     }
 
-    /// Whether a transient error may come of one of several outputs only: of one that takes long, or on which a foreign trigger notifies.
+    /// Returns whether a transient error may come of one of several outputs only: of one that takes
+    /// long, or on which a foreign trigger notifies.
     pub(crate) fn may_be_of_one_output(&self) -> bool {
         let is_about_notifications = match self {
             Self::Database(sqlx::Error::Database(error)) => is_about_full_notifications(&**error),
@@ -238,7 +243,7 @@ impl CallError {
         is_about_notifications || self.is_out_of_time()
     }
 
-    /// What the database says went wrong, as five characters.
+    /// Returns the SQLSTATE of the database, five characters.
     pub(crate) fn sqlstate(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Refused(refusal) => Some(refusal.code.sqlstate().into()),
@@ -249,7 +254,8 @@ impl CallError {
 
 fn classify(error: &sqlx::Error) -> ErrorClass {
     match error {
-        // The session ended, or never began: the database takes no connections for now, or not from this role. No fault of the call.
+        // The session ended, or never began: the database takes no connections for now, or not from
+        // this role. No fault of the call.
         sqlx::Error::Database(error)
             if ended_the_session(&**error)
                 || is_of_session(&**error)
@@ -277,8 +283,8 @@ fn ended_the_session(error: &dyn DatabaseError) -> bool {
         .is_some_and(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
 
-/// The queue of notifications is full, because some session does not read it: no fault of what the transaction wrote. Messages are translated, so
-/// the file of Postgres' source tells.
+/// The queue of notifications is full, because some session does not read it: no fault of the data
+/// in the transaction. Messages are translated, so the source file of Postgres identifies it.
 fn is_about_full_notifications(error: &dyn DatabaseError) -> bool {
     error
         .try_downcast_ref::<PgDatabaseError>()
@@ -293,8 +299,8 @@ pub(crate) fn blames_the_session(error: &(dyn std::error::Error + 'static)) -> b
     errors.any(|error| error.as_database_error().is_some_and(is_of_session))
 }
 
-/// The session has turned bad: its server was demoted, a call of somebody else left a failed
-/// transaction, its prepared statements are gone or not its own, or their results have changed.
+/// The session is unusable: its server was demoted, another call left a failed transaction, its
+/// prepared statements are missing or not its own, or their results have changed.
 fn is_of_session(error: &dyn DatabaseError) -> bool {
     match error.code().as_deref() {
         Some("25006" | "25P02" | "26000" | "42P05") => true,

@@ -28,7 +28,8 @@ where
     Ok(answer)
 }
 
-/// The same for each step of a run, at one moment, in the order of the definition. Empty for an unknown run.
+/// The same for each step of a run, at one moment, in the order of the definition. Empty for an
+/// unknown run.
 pub(crate) async fn explain_run<T>(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,

@@ -7,14 +7,14 @@ use sqlx::PgExecutor;
 use super::{CallError, complete::AttemptKey};
 use crate::flow::Retry;
 
-/// What is known of an attempt that returned no output.
+/// The details of an attempt that returned no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) retry: Retry,
 }
 
-/// What the database made of such an attempt.
+/// The database's decision about such an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aftermath {
     /// Another attempt follows, after this delay.
@@ -45,7 +45,8 @@ pub(crate) async fn fail_task(
     key: &AttemptKey,
     failure: &Failure,
 ) -> Result<Aftermath, CallError> {
-    // Recovery and giving back forget the worker, a retry does not. A call that is made again finds what the first one did.
+    // Recovery and returning forget the worker, a retry does not. A call that is made again finds
+    // what the first one did.
     let call = match failure.retry {
         Retry::Postponed(after) => sqlx::query_as(POSTPONE).bind(after.as_secs_f64()),
         retry => {

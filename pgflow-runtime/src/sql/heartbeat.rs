@@ -1,11 +1,11 @@
-//! What the workers of a process say and hear every few seconds.
+//! The heartbeats of a process's workers, and the answers to them, every few seconds.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{CallError, complete::AttemptKey};
 
-/// How many attempts one call may ask about.
+/// The largest number of attempts that one call may ask about.
 pub(crate) const MOST_ATTEMPTS: usize = 10_000;
 
 /// The answer to one worker that is registered, and not marked as stopped.
@@ -17,7 +17,7 @@ pub(crate) struct Heartbeat {
     pub(crate) deprecated_reason: Option<String>,
 }
 
-/// Says that the workers live. Those that are unknown, or marked as stopped, get no answer.
+/// Sends the heartbeats of workers. Those that are unknown, or marked as stopped, get no answer.
 pub(crate) async fn worker_heartbeats(
     executor: impl PgExecutor<'_>,
     worker_ids: &[Uuid],
@@ -30,7 +30,8 @@ pub(crate) async fn worker_heartbeats(
     .await?)
 }
 
-/// Asks which attempts are no longer the current ones of their tasks; returns their positions, from 0.
+/// Asks which attempts are no longer the current ones of their tasks; returns their positions, from
+/// 0.
 pub(crate) async fn lost_attempts(
     executor: impl PgExecutor<'_>,
     attempts: &[AttemptKey],
@@ -51,8 +52,8 @@ pub(crate) async fn lost_attempts(
         .collect())
 }
 
-/// Says that a worker's attempts go on although their time is over: their tasks must not start
-/// anywhere else while the worker lives.
+/// Reports that a worker's attempts run past their timeout: their tasks must not start anywhere
+/// else while the worker lives.
 pub(crate) async fn report_overdue_attempts(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,

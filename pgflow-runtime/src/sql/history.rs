@@ -6,14 +6,17 @@ use uuid::Uuid;
 
 use super::{CallError, RawJson};
 
-/// Reads what `get_run_with_states` does, without input and outputs and with the steps in any order; None for an unknown run.
+/// Reads what `get_run_with_states` does, without input and outputs and with the steps in any
+/// order; None for an unknown run.
 ///
-/// One statement, so that run and steps are seen at one moment. It needs no more rights than waiting does.
+/// One statement, so that run and steps are seen at one moment. It needs no more rights than
+/// waiting does.
 pub(crate) async fn read_history(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,
 ) -> Result<Option<Box<RawValue>>, CallError> {
-    // Columns by name: whoever follows a run reads this at each look, and a whole row has outputs of any size.
+    // Columns by name: whoever follows a run reads this at each look, and a whole row has outputs
+    // of any size.
     let json: Option<RawJson> = sqlx::query_scalar(
         "select json_build_object( \
              'run', json_build_object( \

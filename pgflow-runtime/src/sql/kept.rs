@@ -1,7 +1,8 @@
 //! A connection that stays with its caller from one call to the next.
 //!
-//! A pool tests each connection when it is taken and when it is given back: two more round trips for a call, and another connection each time,
-//! whose server process has other things in its caches. Calls that follow each other closely spare that.
+//! A pool tests each connection when it is taken and when it is returned. That is two more round
+//! trips per call, and another connection each time, whose server process has other data in its
+//! caches. Closely spaced calls avoid both.
 
 use std::{
     mem,
@@ -15,10 +16,11 @@ use tokio::time::{Instant, sleep_until};
 use super::CallError;
 use crate::lock::lock;
 
-/// How long a connection waits for the next call.
+/// The time for which a connection waits for the next call.
 const KEEP: Duration = Duration::from_millis(20);
 
-/// How long a connection is kept from the pool, however closely the calls follow: only the pool knows when one has lived long enough.
+/// The longest time for which a connection is kept from the pool, however closely the calls follow:
+/// only the pool knows when one has lived long enough.
 const LONGEST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -38,7 +40,7 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct KeptConnection {
     pub(crate) connection: PoolConnection<Postgres>,
-    /// When the pool gave it.
+    /// The time at which the pool returned it.
     since: Instant,
     until: Instant,
 }
@@ -100,7 +102,7 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         let connections = mem::take(&mut lock(&self.waiting).connections);
-        // Not under the lock: each is given back by a task of its own.
+        // Not under the lock: each is returned by a task of its own.
         drop(connections);
     }
 }

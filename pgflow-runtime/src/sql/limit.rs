@@ -1,4 +1,5 @@
-//! Calls that end, also when the server never answers: its machine lost power, or a firewall forgot the connection, and no packet ever says so.
+//! Calls with a time limit, for the case that the server never answers: its machine lost power, or
+//! a firewall forgot the connection, and no packet ever reports it.
 
 use std::{
     error::Error,
@@ -13,12 +14,14 @@ use tokio::time::timeout;
 use super::{CallError, error::blames_the_session, kept::Kept};
 use crate::lock::lock;
 
-/// How long a call may take at first. Only calls that wait for a lock, or move very much data, take nearly as long.
+/// The initial time limit of a call. Only calls that wait for a lock, or move very much data, take
+/// nearly as long.
 const FIRST: Duration = Duration::from_secs(30);
-/// How long it may take when it has run out of time again and again: one that is slow for a good reason comes to its end.
+/// The time limit after repeated timeouts: a call that is slow for a good reason can then finish.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// One kind of call. Each that runs out of time gives the next twice as much; one that ends in time sets that back.
+/// One kind of call. Each that runs out of time gives the next twice as much; one that ends in time
+/// sets that back.
 #[derive(Debug)]
 pub(crate) struct Limited {
     kept: Kept,
@@ -38,7 +41,8 @@ impl Limited {
     ///
     /// # Errors
     ///
-    /// A transient one when the call runs out of time. It may have its effect all the same, as when a connection is lost.
+    /// A transient one when the call runs out of time. It may have its effect anyway, as when
+    /// a connection is lost.
     pub(crate) async fn call<T>(
         &self,
         call: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CallError> + Clone,
@@ -110,8 +114,8 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// Makes a call on a connection of the pool, and again on others while it meets such that have turned
-/// bad. A macro, since futures of closures over connections are not `Send` for every caller.
+/// Makes a call on a connection of the pool, and again on others while it meets such that have
+/// turned bad. A macro, since futures of closures over connections are not `Send` for every caller.
 macro_rules! on_pool {
     ($pool:expr, $connection:ident => $call:expr) => {{
         let pool: &::sqlx::PgPool = $pool;

@@ -1,4 +1,4 @@
-//! Recovers the tasks of workers that are gone.
+//! Recovers the tasks of dead workers.
 
 use sqlx::{Connection, PgConnection, PgExecutor};
 
@@ -15,8 +15,9 @@ pub(crate) struct Recovered {
     pub(crate) more: bool,
 }
 
-/// Recovers one batch. The database lets one session at a time do this; the others get an empty batch.
-/// `trust_silence`: silent workers are dead, although none is heard of that shows that others could be.
+/// Recovers one batch. The database lets one session at a time do this; the others get an empty
+/// batch. `trust_silence`: treats silent workers as dead, although no other heartbeat shows that
+/// the database could be reached.
 pub(crate) async fn recover_tasks(
     connection: &mut PgConnection,
     trust_silence: bool,

@@ -1,6 +1,7 @@
 //! The calls into schema `pgflow`: one file per duty, and the only place with SQL text.
 //!
-//! Every change of state is one function of that schema; this module calls functions and reads tables, and writes none.
+//! Every change of state is one function of that schema. This module calls functions and reads
+//! tables; it writes no table.
 
 pub(crate) mod advice;
 pub(crate) mod claim;

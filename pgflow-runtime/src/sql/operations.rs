@@ -23,8 +23,8 @@ const SNAPSHOT: &str = "begin transaction isolation level repeatable read, read 
 /// The role's own default could be serializable.
 const CHANGE: &str = "begin transaction isolation level read committed";
 
-/// Which function belongs to which flow, by three signs: a live worker, the function's newest worker, the last worker of a queue. Not the function of
-/// tests.
+/// Builds the query for the functions of each flow, by three signs: a live worker, the function's
+/// newest worker, the last worker of a queue. The function of tests is excluded.
 fn members() -> String {
     format!(
         "select * from ( \
@@ -357,7 +357,8 @@ pub(crate) async fn restart_status(
     })
 }
 
-/// The functions as they are; nobody else changes them before the end of the transaction. In the order in which the database locks them.
+/// The functions as they are; no other session changes them before the end of the transaction. In
+/// the order in which the database locks them.
 async fn lock_functions(
     connection: &mut PgConnection,
     function_names: &[String],

@@ -44,7 +44,8 @@ pub(crate) async fn count_prunable(
     .await?)
 }
 
-/// In microseconds alone: a day is 24 hours in every time zone. What does not fit is longer than anything is old.
+/// Only microseconds: a day is 24 hours in every time zone. A longer duration than fits is longer
+/// than the age of any row.
 fn interval(duration: Duration) -> PgInterval {
     PgInterval {
         months: 0,

@@ -1,4 +1,4 @@
-//! How much is in the queues.
+//! The numbers of messages in the queues.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::{CallError, inspect};
 use crate::inspect::QueueDepth;
 
-/// The queues that `coverage` names, each counted by itself. Never a look into an archive.
+/// The queues that `coverage` names, each counted separately. Archives are never read.
 pub(crate) async fn read_depths(
     connection: &mut PgConnection,
     flow_slug: Option<&str>,

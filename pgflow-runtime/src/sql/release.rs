@@ -28,8 +28,9 @@ impl From<&ClaimedTask> for Start {
     }
 }
 
-/// Puts tasks that this worker claimed and did not bring to an end back into their queue; no attempt is
-/// counted. Returns how many. May be made again: what was claimed anew in the meantime is another start.
+/// Puts tasks that this worker claimed and did not bring to an end back into their queue; no
+/// attempt is counted. Returns how many. May be made again: what was claimed anew in the meantime
+/// is another start.
 pub(crate) async fn release_tasks(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,
@@ -53,8 +54,8 @@ pub(crate) async fn release_tasks(
     .await?)
 }
 
-/// Gives back the tasks of claims whose answers were lost: of all that the worker made after one that was
-/// answered, but for those that were answered since. Returns how many.
+/// Gives back the tasks of claims whose answers were lost: of all that the worker made after one
+/// that was answered, except those that were answered since. Returns how many.
 pub(crate) async fn release_lost_claims(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,

@@ -1,4 +1,4 @@
-//! How long to wait before a call is made again.
+//! The delay before a call is repeated.
 
 use std::time::Duration;
 

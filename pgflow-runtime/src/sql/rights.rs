@@ -1,4 +1,4 @@
-//! What a worker's role must be allowed.
+//! The rights that a worker's role needs.
 
 use sqlx::PgExecutor;
 
@@ -12,10 +12,12 @@ const TABLES: [&str; 4] = [
     "worker_functions",
 ];
 
-/// The tables that a worker of a single step reads as well: it looks whether the other steps have workers.
+/// The tables that a worker of a single step reads as well: it looks whether the other steps have
+/// workers.
 const TABLES_OF_STEP_WORKERS: [&str; 2] = ["live_workers", "steps"];
 
-/// The functions that a worker calls. They run with the rights of their owner, so nothing else is needed to write.
+/// The functions that a worker calls. They run with the rights of their owner, so nothing else is
+/// needed to write.
 const FUNCTIONS: [&str; 18] = [
     "claim_tasks",
     "complete_tasks",
@@ -45,7 +47,8 @@ pub(crate) struct Missing {
     pub(crate) right: String,
 }
 
-/// The rights that a worker needs and the connected role lacks. What does not exist is not missed: other checks find that.
+/// The rights that a worker needs and the connected role lacks. Objects that do not exist are
+/// ignored: other checks find them.
 pub(crate) async fn missing(
     executor: impl PgExecutor<'_>,
     is_of_step: bool,

@@ -27,7 +27,8 @@ pub(crate) async fn start_flow(
     .await?)
 }
 
-/// Starts a run for each input, all or none, and returns their ids in the order of the inputs; with the id of a run that exists, changes nothing.
+/// Starts a run for each input, all or none, and returns their ids in the order of the inputs; with
+/// the id of a run that exists, changes nothing.
 ///
 /// `run_ids` has one for each input.
 ///
@@ -51,13 +52,14 @@ pub(crate) async fn start_flows(
     .fetch_all(executor)
     .await?;
     if started.len() < expected {
-        // One of the ids was that of a run that was being removed. Without its row, ids would be taken for those of other inputs.
+        // One of the ids was that of a run that was being removed. Without its row, ids would be
+        // taken for those of other inputs.
         return Err(sqlx::Error::RowNotFound.into());
     }
     Ok(started)
 }
 
-/// As much of a run as somebody who waits for its end needs.
+/// The part of a run that a waiter for its end needs.
 #[derive(Debug)]
 pub(crate) struct RunEnd {
     pub(crate) flow_slug: String,

@@ -1,4 +1,5 @@
-//! What runs one run alone, without a worker that serves the queue: for tests of flows.
+//! The calls that execute one run alone, without a worker that serves the queue: for tests of
+//! flows.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -18,13 +19,14 @@ pub(crate) struct WaitingTask {
     pub(crate) queue_name: String,
     pub(crate) message_id: i64,
     pub(crate) enqueued_at: DateTime<Utc>,
-    /// When a worker would see it.
+    /// The time at which a worker would see it.
     pub(crate) visible_at: DateTime<Utc>,
-    /// Whether that is now.
+    /// `true` if it would see it now.
     pub(crate) is_due: bool,
 }
 
-/// The run's waiting tasks in these queues: first those that are due, in the order of their messages, then the others, in the order in which they will be.
+/// The run's waiting tasks in these queues: first those that are due, in the order of their
+/// messages, then the others, in the order in which they will be.
 pub(crate) async fn waiting_tasks(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,
@@ -60,7 +62,8 @@ fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Starts exactly these tasks, which wait in one queue, whether they are due or not. Those that somebody else took, or holds right now, are left out.
+/// Starts exactly these tasks, which wait in one queue, whether they are due or not. Omits those
+/// that another worker has taken or that another session holds.
 ///
 /// # Errors
 ///
@@ -221,7 +224,7 @@ pub(crate) async fn unfinished_step(
     .await?)
 }
 
-/// The flow's live workers, but for those of one function and those that were told to stop.
+/// The flow's live workers, except those of one function and those that were asked to stop.
 pub(crate) async fn live_workers(
     executor: impl PgExecutor<'_>,
     flow_slug: &str,

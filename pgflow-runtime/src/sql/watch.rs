@@ -42,7 +42,7 @@ pub(crate) async fn ended_runs(
     Ok(found)
 }
 
-/// How far a run has come, as three numbers that change whenever a step or the run does.
+/// The progress of a run, as three numbers that change whenever a step or the run does.
 #[derive(Debug, FromRow)]
 pub(crate) struct RunState {
     pub(crate) run_id: Uuid,

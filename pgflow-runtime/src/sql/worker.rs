@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::CallError;
 
-/// What a worker serves, as its row says.
+/// The description of a worker in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Registration<'a> {
     pub(crate) worker_id: Uuid,
@@ -23,7 +23,7 @@ pub(crate) struct Registration<'a> {
     pub(crate) build: Option<&'a str>,
 }
 
-/// When and why a worker function was taken out of service.
+/// The time at which a worker function was taken out of service, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disabled {
     pub(crate) since: Option<DateTime<Utc>>,
@@ -32,7 +32,7 @@ pub(crate) struct Disabled {
     pub(crate) is_fenced: bool,
 }
 
-/// Whether the function is out of service; a function that is not tracked yet is not.
+/// Checks whether the function is out of service; a function that is not tracked yet is not.
 pub(crate) async fn disabled(
     executor: impl PgExecutor<'_>,
     function_name: &str,
@@ -51,7 +51,8 @@ pub(crate) async fn disabled(
     }))
 }
 
-/// Makes the function known, so that it can be listed, fenced and enabled; the start mode is what it has from now on.
+/// Makes the function known, so that it can be listed, fenced and enabled; the start mode is what
+/// it has from now on.
 pub(crate) async fn track_worker_function(
     executor: impl PgExecutor<'_>,
     function_name: &str,
@@ -65,12 +66,13 @@ pub(crate) async fn track_worker_function(
     Ok(())
 }
 
-/// Has the worker that the same transaction registers get a flow's input once for each run of a claim: [`claim_tasks`]
-/// shares it between tasks.
+/// Has the worker that the same transaction registers get a flow's input once for each run of a
+/// claim: [`claim_tasks`] shares it between tasks.
 ///
 /// [`claim_tasks`]: super::claim::claim_tasks
 pub(crate) async fn share_flow_input(executor: impl PgExecutor<'_>) -> Result<(), CallError> {
-    // A setting, not a parameter: a changed signature would take the grants away from the workers' roles.
+    // A setting, not a parameter: a changed signature would take the grants away from the workers'
+    // roles.
     sqlx::query("select set_config('pgflow_worker.flow_input_once', 'on', true)")
         .execute(executor)
         .await?;
@@ -98,7 +100,7 @@ pub(crate) async fn register_worker(
     Ok(())
 }
 
-/// Says where the worker runs: what an operator looks for who wants to stop it.
+/// Records the host and process of the worker, for an operator who wants to stop it.
 pub(crate) async fn set_worker_process(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,
@@ -124,7 +126,7 @@ pub(crate) async fn lost_after(executor: impl PgExecutor<'_>) -> Result<Duration
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
-/// Says that the worker was asked to stop, and still runs something.
+/// Records that the worker was asked to stop, and still runs tasks.
 pub(crate) async fn mark_worker_draining(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,
@@ -136,7 +138,7 @@ pub(crate) async fn mark_worker_draining(
     Ok(())
 }
 
-/// Says that the worker has stopped and claims nothing any more.
+/// Records that the worker has stopped and claims no more tasks.
 pub(crate) async fn mark_worker_stopped(
     executor: impl PgExecutor<'_>,
     worker_id: Uuid,

@@ -8,12 +8,12 @@ use tracing::info;
 use super::StartupError;
 use crate::{sql::definition::LiveWorker, worker::Stop};
 
-/// How long to wait before the database is asked again.
+/// The pause before the database is queried again.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often at most to say who is waited for.
+/// The shortest interval between log lines about the workers that are waited for.
 const REMINDER: Duration = Duration::from_secs(5);
 
-/// Who is waited for, and why.
+/// The workers that are waited for, and the reason.
 #[derive(Debug)]
 pub(super) struct Draining {
     pub(super) differences: Vec<String>,

@@ -1,4 +1,4 @@
-//! Why a worker did not start.
+//! The reasons why a worker did not start.
 
 use std::{fmt, time::Duration};
 
@@ -11,11 +11,12 @@ use crate::{
     worker::OptionProblem,
 };
 
-/// Why a worker did not start. Nothing was left behind in the database.
+/// The reason why a worker did not start. Nothing was left behind in the database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartupError {
-    /// The definition breaks rules; the database was not asked. Each problem says how to put it right.
+    /// The definition breaks rules; the database was not asked. Each problem says how to put it
+    /// right.
     #[error("the definition of flow `{flow}` is invalid:{}", Lines(problems))]
     InvalidDefinition {
         /// The flow's slug.
@@ -29,7 +30,8 @@ pub enum StartupError {
         /// All that is wrong.
         problems: Vec<OptionProblem>,
     },
-    /// The database can't be reached: check that it runs, the URL, and that the pool has a free connection.
+    /// The database can't be reached: check that it runs, the URL, and that the pool has a free
+    /// connection.
     #[error(
         "can't connect to the database; check that it runs, and host, role and database of the pool"
     )]
@@ -43,13 +45,15 @@ pub enum StartupError {
     /// The pool's role lacks rights that a worker needs: grant them, as the error says.
     #[error(transparent)]
     MissingRights(#[from] MissingRights),
-    /// The migrations of the database are not those of this release: the source names both and the command to run.
+    /// The migrations of the database are not those of this release: the source names both and the
+    /// command to run.
     #[error(transparent)]
     NotReady(#[from] NotReadyError),
     /// The database was to be migrated first, and could not be.
     #[error("the database could not be migrated")]
     Migrate(#[from] MigrateError),
-    /// The database holds another definition under this slug. Give the new one a slug of its own: a slug stands for one shape for good.
+    /// The database holds another definition under this slug. Give the new one a slug of its own: a
+    /// slug stands for one shape permanently.
     #[error(
         "the database has another definition of {0}\ngive the changed flow a slug of its own, such as `#[flow(slug = \"{slug}_v2\", ..)]`, \
          and let workers of the old build finish its runs",
@@ -63,8 +67,8 @@ pub enum StartupError {
         slug = .0.flow
     )]
     RoutingMismatch(Mismatch),
-    /// The local database has another definition under this slug, and workers that run it did not stop in time. They were told to;
-    /// nothing was deleted. Start again once they have stopped, or raise
+    /// The local database has another definition under this slug, and its workers did not stop in
+    /// time after a request. Nothing was deleted. Start again once they have stopped, or raise
     /// [`drain_timeout`](crate::worker::FlowWorker::drain_timeout).
     #[error(
         "the local database has another definition of flow `{flow}`:{}\nit is replaced once no worker runs it; after {:.1?} these still live:{}\n\
@@ -78,18 +82,20 @@ pub enum StartupError {
         flow: String,
         /// One line per difference.
         differences: Vec<String>,
-        /// How long the start waited for the workers.
+        /// The time for which the start waited for the workers.
         waited: Duration,
         /// The workers that still lived.
         workers: Vec<LiveWorker>,
     },
-    /// The worker was asked to stop while it waited for others, before it had started; it is not registered.
+    /// The worker was asked to stop while it waited for others, before it had started; it is not
+    /// registered.
     #[error("the worker was asked to stop before it had started")]
     ShutDown,
-    /// A queue that the flow needs belongs to somebody else: choose another slug, or see the hint.
+    /// A queue that the flow needs belongs to another owner: choose another slug, or see the hint.
     #[error("a queue of the flow is not free: {0}")]
     QueueCollision(Refusal),
-    /// An operator, a deployment, or work that could not be done, took the worker's function out of service.
+    /// An operator, a deployment, or work that could not be done, took the worker's function out of
+    /// service.
     #[error(transparent)]
     FunctionDisabled(#[from] FunctionDisabled),
     /// The database refused the definition or the worker: read the hint.
@@ -120,7 +126,7 @@ impl From<sqlx::Error> for StartupError {
     }
 }
 
-/// What a worker's role may not do, and would have to.
+/// The rights that a worker's role lacks and needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingRights {
@@ -144,7 +150,7 @@ impl fmt::Display for MissingRights {
 
 impl std::error::Error for MissingRights {}
 
-/// How a definition in the database differs from the one in the code.
+/// The differences between the definition in the database and the one in the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {
@@ -168,9 +174,10 @@ pub struct FunctionDisabled {
     pub function_name: String,
     /// Since when.
     pub since: Option<DateTime<Utc>>,
-    /// Why, as it was stored.
+    /// The stored reason.
     pub reason: Option<String>,
-    /// Whether it is out of service for a deployment only: the end of that restores what it was before.
+    /// `true` if it is out of service for a deployment only: the end of that restores what it was
+    /// before.
     pub is_fenced: bool,
 }
 

@@ -1,12 +1,15 @@
-//! From a definition to a registered worker: the only way in which a definition gets into the database.
+//! From a definition to a registered worker: the only way in which a definition reaches the
+//! database.
 //!
-//! In this order: the definition and the options are checked in the process; the database is reached, what its role may do and its migrations
-//! are checked; then, in one transaction, the definition is compiled or verified, a function that is out of service is refused, and the
-//! function and the worker are registered. So a start that fails leaves nothing behind.
+//! The process first checks the definition and the options. Then it connects to the database and
+//! checks the rights of its role and the migrations. Then, in one transaction, the database
+//! compiles or verifies the definition, refuses a function that is out of service, and registers
+//! the function and the worker. So a start that fails leaves nothing behind.
 //!
-//! A production database never changes a definition that it has. A local one replaces it, once the workers that run it have stopped: they
-//! are told to, and the start waits for them, for [`drain_timeout`](crate::worker::FlowWorker::drain_timeout) at most. What they leave
-//! behind, runs included, is deleted with the old definition.
+//! A production database never changes a stored definition. A local one replaces it after its
+//! workers have stopped: they are asked to, and the start waits for them, at most for
+//! [`drain_timeout`](crate::worker::FlowWorker::drain_timeout). All their data, including runs, is
+//! deleted with the old definition.
 
 mod drain;
 mod error;
@@ -46,11 +49,11 @@ pub(crate) struct Registered {
     pub(crate) worker_id: Uuid,
     pub(crate) queue_name: String,
     pub(crate) compile_status: CompileStatus,
-    /// When that was asked for, by [`clock`]: it was the first heartbeat.
+    /// The time of the request by [`clock`]: it was the first heartbeat.
     pub(crate) at: u64,
 }
 
-/// Whether a start may go on.
+/// The decision about a start.
 enum Answer<T> {
     Accepted(T),
     /// Not before others have stopped.
@@ -74,8 +77,8 @@ fn plan(target: Target, options: &WorkerOptions) -> Result<Plan, StartupError> {
 
 /// Registers a worker for what the target says; a wait for others ends when a stop is requested.
 ///
-/// `sibling` is a worker of the same definition that was just registered over the same pool: what that start has checked
-/// is not checked again.
+/// `sibling` is a worker of the same definition that was just registered over the same pool: what
+/// that start has checked is not checked again.
 pub(crate) async fn start(
     pool: &PgPool,
     target: Target,
@@ -144,8 +147,9 @@ async fn abandons_in_time(
     })
 }
 
-/// Registers a worker beside one whose start has compiled the definition. None when that no longer holds, or something
-/// is refused, or the connection has turned bad: a start by itself then says what is wrong.
+/// Registers a worker beside one whose start has compiled the definition. None when that no longer
+/// holds, when something is refused, or when the connection is unusable: a separate start then
+/// reports the fault.
 async fn join(
     pool: &PgPool,
     plan: &Plan,
@@ -177,7 +181,8 @@ async fn join_over(
 ) -> Result<Option<(Uuid, u64)>, StartupError> {
     let mut transaction = connection.begin().await?;
     let enrolled = enrol(&mut transaction, plan, options).await?;
-    // After registration, which locks the flow: whoever replaces a definition tells its workers to stop before.
+    // After registration, which locks the flow: whoever replaces a definition tells its workers to
+    // stop before.
     if !is_serving(&mut *transaction, sibling).await? {
         return Ok(None);
     }
@@ -185,7 +190,8 @@ async fn join_over(
     Ok(Some(enrolled))
 }
 
-/// Checks that the role may do all that a worker does, also what it does only when something fails or when it stops.
+/// Checks that the role may do all that a worker does, also what it does only when something fails
+/// or when it stops.
 async fn permitted(connection: &mut PgConnection, target: Target) -> Result<(), StartupError> {
     let missing = rights::missing(connection, target.step.is_some()).await?;
     let Some(first) = missing.first() else {
@@ -201,7 +207,8 @@ async fn permitted(connection: &mut PgConnection, target: Target) -> Result<(), 
     .into())
 }
 
-/// Checks that the database's migrations are those of this release; a local database that is behind is migrated.
+/// Checks that the database's migrations are those of this release; a local database that is behind
+/// is migrated.
 async fn ready(
     pool: &PgPool,
     connection: &mut PgConnection,
@@ -227,8 +234,8 @@ fn is_behind(error: &NotReadyError) -> bool {
     }
 }
 
-/// Compiles and registers in one transaction: when anything is refused, not even a definition that was missing stays. While others have to
-/// stop first, only that they are told to is kept.
+/// Compiles and registers in one transaction: when anything is refused, not even a definition that
+/// was missing stays. While others have to stop first, only that they are asked to is kept.
 async fn register(
     connection: &mut PgConnection,
     plan: &Plan,
@@ -275,7 +282,8 @@ async fn register(
     }))
 }
 
-/// Registers the worker and its function, unless that is out of service; returns its id and the moment just before.
+/// Registers the worker and its function, unless that is out of service; returns its id and the
+/// moment just before.
 async fn enrol(
     connection: &mut PgConnection,
     plan: &Plan,
@@ -283,7 +291,8 @@ async fn enrol(
 ) -> Result<(Uuid, u64), StartupError> {
     let function_name = options.function_name.as_str();
     track_worker_function(&mut *connection, function_name, options.start_mode.as_str()).await?;
-    // Tracking has locked the function's row: whoever fences it has done so before, or waits until the worker is registered, and tells it to stop.
+    // Tracking has locked the function's row: whoever fences it has done so before, or waits until
+    // the worker is registered, and tells it to stop.
     refuse_disabled(connection, function_name).await?;
     let worker_id = Uuid::now_v7();
     let at = clock::now();

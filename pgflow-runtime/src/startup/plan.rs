@@ -1,11 +1,11 @@
-//! What startup tells the database about a worker and its flow.
+//! The data that startup sends to the database about a worker and its flow.
 
 use pgflow_definition::FlowDefinition;
 use serde_json::{Value, json};
 
 use super::StartupError;
 
-/// What a worker serves: a flow, or one step of it.
+/// The subject of a worker: a flow, or one step of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) definition: &'static FlowDefinition<'static>,

@@ -16,7 +16,7 @@ use crate::sql::{
     testing::{WaitingTask, start_tasks, waiting_tasks},
 };
 
-/// How long a database that is away, or a row that somebody holds, is waited for.
+/// The longest wait for an unreachable database, or for a row that another session holds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Delays are whole seconds: what would be due within one of the next task is due with it.
 const TOGETHER: TimeDelta = TimeDelta::seconds(1);
@@ -31,8 +31,8 @@ pub(super) struct Claims<'a> {
 }
 
 impl Claims<'_> {
-    /// Starts up to so many tasks: those that are due; or, when none is and nothing runs that could make one so, those that will be next. Their delay
-    /// is over then, as if time had passed.
+    /// Starts up to so many tasks: those that are due; or, when none is and nothing runs that could
+    /// make one so, those that will be next. Their delay is over then, as if time had passed.
     pub(super) async fn claim(
         self,
         slots: usize,

@@ -24,7 +24,8 @@ use crate::context::{Attempt, StepContext};
 /// assert_eq!((ctx.attempt(), ctx.max_attempts(), ctx.task_index()), (2, 5, 3));
 /// ```
 ///
-/// To test how a step takes its cancellation, cancel the token: `ctx.cancellation_token().cancel()`.
+/// To test how a step takes its cancellation, cancel the token:
+/// `ctx.cancellation_token().cancel()`.
 #[derive(Debug, Clone)]
 #[must_use = "the context is made by `build`"]
 pub struct StepContextBuilder {
@@ -80,31 +81,34 @@ impl StepContextBuilder {
         self
     }
 
-    /// Which attempt it is; the first one by default.
+    /// Sets the number of the attempt; the first one by default.
     pub fn attempt(mut self, attempt: i32) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// How many attempts the task has; 3 by default, or as many as it takes for [`attempt`](Self::attempt).
+    /// Sets the number of attempts of the task; 3 by default, or as many as
+    /// [`attempt`](Self::attempt) needs.
     pub fn max_attempts(mut self, attempts: i32) -> Self {
         self.max_attempts = Some(attempts);
         self
     }
 
-    /// How long the attempt may take, counted from [`build`](Self::build); a minute by default. Nobody drops the step then.
+    /// Sets the time for the attempt, counted from [`build`](Self::build); a minute by default. The
+    /// step is not dropped then.
     pub fn deadline_in(mut self, time: Duration) -> Self {
         self.deadline_in = time;
         self
     }
 
-    /// What [`StepContext::pool`] returns, and where [`StepContext::flow_input`] reads. Without it, both panic.
+    /// Sets the pool that [`StepContext::pool`] returns, and that [`StepContext::flow_input`] reads
+    /// from. Without it, both panic.
     pub fn pool(mut self, pool: &PgPool) -> Self {
         self.pool = Some(pool.clone());
         self
     }
 
-    /// What [`StepContext::flow_input`] returns, without a database.
+    /// Sets the input that [`StepContext::flow_input`] returns, without a database.
     ///
     /// # Panics
     ///

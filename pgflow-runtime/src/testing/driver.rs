@@ -32,7 +32,7 @@ use crate::{
 };
 
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long to wait when there is nothing to do before looking again.
+/// The pause between polls when there is nothing to do.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The attempts at each task, by the step's index and the task's.
@@ -175,7 +175,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Nothing runs and nothing can be claimed, though the run has not ended: for a moment, while somebody holds a row.
+    /// Nothing runs and nothing can be claimed, though the run has not ended: for a moment, while
+    /// another session holds a row.
     async fn wait(&self, idle_since: Instant) -> Result<(), RunToEndError> {
         self.beat().await?;
         if idle_since.elapsed() < PATIENCE {
@@ -198,7 +199,7 @@ impl Driver<'_> {
         Ok(format!("step `{step}`: {}", explanation.message))
     }
 
-    /// Says that the call's workers live, and finds out whether they still may.
+    /// Sends the heartbeats of the call's workers, and checks whether they may continue.
     async fn beat(&self) -> Result<(), RunToEndError> {
         let beat = patiently(|| self.claims.workers.beat()).await;
         match beat.map_err(|error| self.failed(error))? {

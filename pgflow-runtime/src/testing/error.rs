@@ -1,4 +1,4 @@
-//! Why a run could not be run to its end.
+//! The reasons why a run could not be executed to its end.
 
 use std::fmt;
 
@@ -10,16 +10,17 @@ use crate::{
     startup::{LiveWorker, StartupError},
 };
 
-/// How a test gets away from whatever else goes on.
+/// The way for a test to avoid all other users of its database.
 const OWN_DATABASE: &str = "give the test a database of its own: name another one in DATABASE_URL, or run it without that variable, where \
      `DevDatabase` starts a private one";
 
-/// Why [`run_to_end`](super::run_to_end) could not run a run to its end. A run that failed has ended: that is no error of this kind.
+/// The reason why [`run_to_end`](super::run_to_end) could not execute a run to its end. A run that
+/// failed has ended: that is no error of this kind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunToEndError {
-    /// Workers serve the flow in this database, and would take the run's tasks: stop them, or start the run with
-    /// [`Client`](crate::client::Client) and let them do it. Nothing was changed.
+    /// Workers serve the flow in this database, and would take the run's tasks: stop them, or start
+    /// the run with [`Client`](crate::client::Client) and let them do it. Nothing was changed.
     #[error(
         "workers serve flow `{flow}` in this database, and would take the run's tasks:{}\nstop them, or {}",
         Lines(workers),
@@ -37,8 +38,9 @@ pub enum RunToEndError {
     /// The run could not be started: see the source.
     #[error("the run could not be started")]
     Start(#[from] ClientError),
-    /// Somebody told the workers of this call to stop, such as a worker, or another test, that brings another definition of the flow along. Give
-    /// flows with different definitions different slugs, or each test a database of its own.
+    /// The workers of this call were asked to stop, for example by a worker, or another test, with
+    /// another definition of the flow. Give flows with different definitions different slugs, or
+    /// each test its own database.
     #[error(
         "run {run_id} was interrupted: {reason}; give flows that differ different slugs, or {}",
         OWN_DATABASE
@@ -46,11 +48,11 @@ pub enum RunToEndError {
     Interrupted {
         /// The run.
         run_id: Uuid,
-        /// What was said, or is known.
+        /// The reason of the refusal.
         reason: String,
     },
-    /// Somebody else attempted tasks of the run, so the report would tell half of the story. Stop the flow's workers, or give the test a database
-    /// of its own.
+    /// Another worker attempted tasks of the run, so the report would be incomplete. Stop the
+    /// flow's workers, or give the test its own database.
     #[error(
         "task {task_index} of step `{step}` in run {run_id} was attempted {attempts} times, {own} times by this call: a worker took part; stop the \
          flow's workers, or {}",
@@ -63,42 +65,43 @@ pub enum RunToEndError {
         step: String,
         /// The task.
         task_index: i32,
-        /// How often the task was attempted.
+        /// The number of attempts of the task.
         attempts: i32,
-        /// How often by this call.
+        /// The number of attempts by this call.
         own: usize,
     },
-    /// The run has not ended, and there is nothing to do for a while: its rows or messages are held, were taken by somebody else, or were
-    /// changed by hand.
+    /// The run has not ended, and there is nothing to do for a while: its rows or messages are
+    /// locked, were taken by another worker, or were changed manually.
     #[error(
         "run {run_id} does not go on: {explanation}; stop whatever else works on this database, and run it again"
     )]
     Stuck {
         /// The run.
         run_id: Uuid,
-        /// What the database says about the step that is next.
+        /// The database's explanation of the next step.
         explanation: String,
     },
-    /// The run was deleted while it ran: somebody pruned, or deleted or replaced the flow.
+    /// The run was deleted while it ran: by pruning, or by the deletion or replacement of the flow.
     #[error("run {run_id} was deleted while it ran; {}", OWN_DATABASE)]
     RunGone {
         /// The run.
         run_id: Uuid,
     },
-    /// The database could not be reached, or failed. The run has not ended: its tasks wait in their queues.
+    /// The database could not be reached, or failed. The run has not ended: its tasks wait in their
+    /// queues.
     #[error("run {run_id} could not be run to its end, a database call failed")]
     Database {
         /// The run.
         run_id: Uuid,
-        /// What failed.
+        /// The error of the call.
         source: CallError,
     },
-    /// What the database says about the ended run can't be read.
+    /// The stored result of the ended run can't be read.
     #[error("run {run_id} has ended, and can't be read")]
     Unreadable {
         /// The run.
         run_id: Uuid,
-        /// What does not fit.
+        /// The fault of the result.
         source: ClientError,
     },
 }

@@ -1,4 +1,4 @@
-//! What became of a run, task by task and attempt by attempt.
+//! The report of a run, task by task and attempt by attempt.
 
 use std::{fmt, time::Duration};
 
@@ -22,17 +22,17 @@ impl<F: Flow> EndedRun<F> {
         self.snapshot.run_id()
     }
 
-    /// What the run returned; none when it failed.
+    /// Returns the output of the run; none when it failed.
     pub fn output(&self) -> Option<&F::Output> {
         self.result.as_ref().ok()
     }
 
-    /// Why the run failed; none when it completed.
+    /// Returns the reason why the run failed; none when it completed.
     pub fn error(&self) -> Option<&RunError> {
         self.result.as_ref().err()
     }
 
-    /// What [`RunHandle::wait`](crate::client::RunHandle::wait) returns for this run.
+    /// Returns the result of [`RunHandle::wait`](crate::client::RunHandle::wait) for this run.
     pub fn into_output(self) -> Result<F::Output, RunError> {
         self.result
     }
@@ -80,9 +80,9 @@ pub struct TaskReport {
     pub step_slug: &'static str,
     /// The element's position in the mapped list; 0 for a single step.
     pub task_index: i32,
-    /// How the task ended.
+    /// The end of the task.
     pub status: TaskStatus,
-    /// Why its last failed attempt failed, as it is stored.
+    /// The stored error of its last failed attempt.
     pub error_message: Option<String>,
     /// Its attempts, in their order.
     pub attempts: Vec<AttemptReport>,
@@ -103,7 +103,7 @@ impl TaskReport {
     }
 }
 
-/// How a task ended, with its run.
+/// The end of a task, with its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TaskStatus {
@@ -135,11 +135,11 @@ impl TaskStatus {
 pub struct AttemptReport {
     /// Its number, counted from 1.
     pub attempt: i32,
-    /// What became of it.
+    /// The outcome of the attempt.
     pub outcome: AttemptOutcome,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttemptOutcome {
@@ -149,9 +149,10 @@ pub enum AttemptOutcome {
     Failed {
         /// The message that was reported.
         message: String,
-        /// The delay before the next attempt that the handler asked for, in whole seconds: not waited for here.
+        /// The delay before the next attempt that the handler asked for, in whole seconds: not
+        /// waited for here.
         retry_after: Option<Duration>,
-        /// Whether further attempts were ruled out.
+        /// `true` if further attempts were ruled out.
         is_permanent: bool,
     },
     /// The handler postponed its task: the attempt does not count.

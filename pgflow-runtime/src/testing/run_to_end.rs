@@ -20,21 +20,24 @@ use crate::{
 
 /// Starts a run of flow `F` and runs it to its end, without a worker; await what this returns.
 ///
-/// The database is any that is migrated; the pool's role is the one that migrated it. The definition is stored, or verified, as a worker's start
-/// does it. Then the run's tasks are claimed, their handlers are run in the calling task, up to 10 side by side, and their results recorded: with
-/// the SQL functions and the code of a worker, so timeouts, panics, retries, conditions and modes are what they are in production. Only time is
-/// not: when nothing runs and no task is due, the task that would be next is taken at once, so no test waits for a retry's delay or for
-/// `start_delay`.
+/// The database is any that is migrated; the pool's role is the one that migrated it. The
+/// definition is stored, or verified, as a worker's start does it. Then the run's tasks are
+/// claimed, their handlers are run in the calling task, up to 10 side by side, and their results
+/// recorded: with the SQL functions and the code of a worker, so timeouts, panics, retries,
+/// conditions and modes are what they are in production. Only time is not: when nothing runs and no
+/// task is due, the task that would be next is taken at once, so no test waits for a retry's delay
+/// or for `start_delay`.
 ///
-/// Only tasks of this run are taken. Other runs of the flow stay as they are, so calls can run side by side in one database, also of the same
-/// flow. A flow that has live workers is refused: they would take the tasks.
+/// Only tasks of this run are taken. Other runs of the flow stay as they are, so calls can run side
+/// by side in one database, also of the same flow. A flow that has live workers is refused: they
+/// would take the tasks.
 ///
 /// Steps with `on = failure` or `on = end` run too, once the run has ended: the call returns after them.
 ///
 /// A run that failed is not an error here: see [`EndedRun::error`].
 ///
-/// A call that is dropped before its end leaves its run as it is: unfinished, with tasks in their queues, which a later worker of the flow would
-/// take.
+/// A call that is dropped before its end leaves its run as it is: unfinished, with tasks in their
+/// queues, which a later worker of the flow would take.
 ///
 /// ```no_run
 /// # async fn example<F>(pool: sqlx::PgPool, step: F::Step, input: F::Input) -> Result<(), Box<dyn std::error::Error>>
@@ -71,7 +74,8 @@ pub struct RunToEnd<'a, F: Flow> {
 }
 
 impl<F: Flow> RunToEnd<'_, F> {
-    /// How many handlers run side by side: 1 to 10,000; 10 by default, as in a worker. With 1, tasks run in the order in which they became ready.
+    /// Sets the number of concurrent handlers: 1 to 10,000; 10 by default, as in a worker. With 1,
+    /// tasks run in the order in which they became ready.
     pub fn concurrency(mut self, tasks: usize) -> Self {
         self.concurrency = Some(tasks);
         self
@@ -101,7 +105,8 @@ impl<F: Flow> RunToEnd<'_, F> {
         };
         match driver.run().await {
             Ok(attempts) => Ok((run_id, attempts)),
-            // Whoever deletes a flow takes its queues and workers along: any call may be the first to notice.
+            // Whoever deletes a flow takes its queues and workers along: any call may be the first
+            // to notice.
             Err(_) if matches!(run_status(self.pool, run_id).await, Ok(None)) => {
                 Err(RunToEndError::RunGone { run_id })
             }

@@ -21,7 +21,7 @@ use crate::{
     worker::{Stop, options::Settings},
 };
 
-/// A test program that was killed counts as alive for 6 s; longer than that nobody needs to wait for one.
+/// A killed test program counts as live for 6 s; a longer wait for one is never needed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One queue, and the worker that claims from it.
@@ -98,7 +98,8 @@ impl TestWorkers {
         &self.queues
     }
 
-    /// Says that the workers live; returns why the first does not any more, or should not.
+    /// Sends the heartbeats of the workers; returns the reason why the first of them has stopped,
+    /// or should.
     pub(super) async fn beat(&self) -> Result<Option<String>, CallError> {
         let ids: Vec<Uuid> = self.queues.iter().map(QueueWorker::id).collect();
         let beats = worker_heartbeats(&self.pool, &ids).await?;
@@ -149,7 +150,7 @@ async fn mark_stopped(pool: &PgPool, queues: Vec<QueueWorker>) {
     }
 }
 
-/// Before the start, which in a local database tells workers of another definition to stop.
+/// Before the start, which in a local database asks workers of another definition to stop.
 async fn refuse_live_workers<F: Flow>(pool: &PgPool) -> Result<(), RunToEndError> {
     let flow = F::DEFINITION.slug;
     let workers = match live_workers(pool, flow, FUNCTION).await {

@@ -20,7 +20,8 @@ use crate::{
     },
 };
 
-/// How long after its timeout an attempt counts as stalled: then the database hands the task to somebody else.
+/// The time after its timeout at which an attempt counts as stalled: then the database returns the
+/// task to its queue.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 
 /// How long it may take to look up which build wrote a value.
@@ -32,7 +33,7 @@ pub(crate) struct Finished {
     pub(crate) key: AttemptKey,
     /// Until when the attempt can be the current one.
     pub(crate) current_until: Instant,
-    /// How many attempts there were to be when it was claimed.
+    /// The number of its task's attempts at the time of the claim.
     pub(crate) max_attempts: i32,
     /// The attempt's, for what is logged of its result.
     pub(crate) span: Span,
@@ -52,7 +53,8 @@ pub(crate) fn span(task: &ClaimedTask) -> Span {
     )
 }
 
-/// An attempt of a worker, which is told when the worker is asked to stop, or when nobody waits for the attempt any more.
+/// An attempt of a worker. It is notified when the worker is asked to stop, or when its result is
+/// no longer needed.
 pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask) -> Finished {
     let cancelled = shared.stop.child_token();
     let handlers = &*shared.handlers;
@@ -83,7 +85,8 @@ pub(crate) async fn run(shared: &Shared, step_index: usize, claimed: ClaimedTask
     })
 }
 
-/// Calls the handler of a step and returns its output, or why there is none; nothing that a handler does leaves this function.
+/// Calls the handler of a step and returns its output, or why there is none; nothing that a handler
+/// does leaves this function.
 pub(crate) async fn run_with(
     handlers: &dyn Handlers,
     build: Option<&str>,
@@ -111,7 +114,8 @@ pub(crate) async fn run_with(
         flow_input: None,
     });
 
-    // A handler that is dropped, here or by an aborted shutdown, can't tell what it spawned; its token does.
+    // A handler that is dropped, here or by an aborted shutdown, can't tell what it spawned; its
+    // token does.
     let dropped = cancelled.drop_guard();
     let mut call = Contained::new(call(handlers, step_index, &claimed, ctx));
     let result = match timeout_at(deadline, &mut call).await {
@@ -223,7 +227,7 @@ fn abandoned(after: Option<Duration>) -> Failure {
     }
 }
 
-/// What follows from it is decided by the database, and logged when it is.
+/// Converts an error; the database decides about its consequence, which is logged then.
 fn failure(error: StepError) -> Failure {
     let retry = error.retry();
     let mut message = contain(|| error.message()).unwrap_or_else(|panic| {

@@ -1,4 +1,4 @@
-//! The attempts that a worker runs right now: they can be told to stop, and are watched.
+//! The attempts that a worker runs right now: they can be asked to stop, and are watched.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::clock::{self, Moment};
 use crate::{lock::lock, sql::complete::AttemptKey};
 
-/// How often a worker whose lease is over looks for its renewal before it claims again.
+/// The interval at which a worker with an expired lease checks for its renewal before it claims
+/// again.
 const LOOK_FOR_RENEWAL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Default)]
@@ -34,11 +35,11 @@ struct Inner {
     lease: Option<Lease>,
 }
 
-/// How long attempts may run after the last heartbeat that the database answered.
+/// The time for which attempts may run after the last heartbeat that the database answered.
 #[derive(Debug)]
 struct Lease {
     after: u64,
-    /// When that heartbeat was sent.
+    /// The time at which that heartbeat was sent.
     renewed: Moment,
 }
 
@@ -134,7 +135,7 @@ impl Attempts {
             .collect()
     }
 
-    /// Tells the attempt's handler to stop. False when it has ended, or was told before.
+    /// Asks the attempt's handler to stop. False when it has ended, or was asked before.
     pub(crate) fn cancel(&self, key: &AttemptKey) -> bool {
         let running = self.lock().get(key).cloned();
         // Not under the lock: it wakes whoever waits.

@@ -1,10 +1,13 @@
-//! What a constructor asks of its worker, so that the wrong one is one sentence.
+//! Trait bounds of the worker constructors: choosing the wrong one yields a single readable
+//! compiler error.
 //!
-//! The bounds stand on the `impl` blocks of the constructors: a call that fails one is not looked at any further. On the functions, rustc would go on
-//! to count the arguments, of a call that another function is meant for. A bound is asked of what the one before it leads to: a flow that fails
-//! one is not asked the next.
+//! The bounds are on the `impl` blocks of the constructors: rustc examines a call that fails one no
+//! further. With bounds on the functions, rustc would also count the arguments of a call that
+//! another function is meant for. Each bound depends on the result of the one before it: a flow
+//! that fails one is not checked against the next.
 //!
-//! Each has a second implementation, for types that don't exist: with a single one, rustc says which of its conditions fails, in words of its own.
+//! Each has a second implementation, for types that don't exist: with a single one, rustc reports
+//! which of its conditions fails, in its own words.
 
 use super::{FlowWorker, StepWorker, StepWorkers};
 use crate::flow::{Flow, OneQueue, QueuePerStep};
@@ -156,7 +159,8 @@ impl<F, T: Nobody> NeedsNoState<F> for T {
     }
 }
 
-/// Bound of `StepWorker::all`, which can't have those above: where one fails, rustc goes on to `Iterator::all`, and speaks of both.
+/// Bound of `StepWorker::all`, which can't have those above: where one fails, rustc continues to
+/// `Iterator::all`, and speaks of both.
 #[diagnostic::on_unimplemented(
     message = "flow `{F}` has one queue for all its steps, so `StepWorker` can't run it; use `FlowWorker::<{F}>`, or declare the flow `with_step_queues`",
     label = "this flow is not declared `with_step_queues`"
@@ -186,7 +190,8 @@ impl<F: Flow<State = S>, S> StateOf<F> for S {
     }
 }
 
-/// Implemented by no worker: what `FlowWorker::all` asks for. Without that function, rustc would speak of `Iterator::all`.
+/// Implemented by no worker: what `FlowWorker::all` asks for. Without that function, rustc would
+/// speak of `Iterator::all`.
 #[diagnostic::on_unimplemented(
     message = "a `FlowWorker` runs all steps of its flow, there is no `all` of them; write `FlowWorker::<{F}>::new()`, or `FlowWorker::<{F}>::with_state(..)` for a flow with a state",
     label = "one `FlowWorker` is enough",

@@ -43,7 +43,8 @@ impl Budget {
         })
     }
 
-    /// Waits until so many bytes may wait, first come, first served. More than the whole budget may wait alone.
+    /// Waits until so many bytes may wait, first come, first served. More than the whole budget may
+    /// wait alone.
     pub(crate) async fn reserve(&self, bytes: usize) -> Reserved {
         if bytes < SMALL {
             return Reserved::default();

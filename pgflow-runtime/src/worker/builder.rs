@@ -48,7 +48,8 @@ impl Builder {
         options
     }
 
-    /// Registers the worker, unless a stop is requested while it waits for others; it then may claim.
+    /// Registers the worker, unless a stop is requested while it waits for others; it then may
+    /// claim.
     pub(crate) async fn register(
         &self,
         pool: &PgPool,
@@ -106,46 +107,52 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// The option functions of a builder, whose `settings` and `shutdown_on` are where the arguments say.
+/// The option functions of a builder, whose `settings` and `shutdown_on` are where the arguments
+/// say.
 macro_rules! option_functions {
     ($($settings:ident).+, $($shutdown_on:ident).+) => {
-        /// The number of tasks that a worker runs side by side: 1 to 10,000; 10 by default. It bounds the inputs and outputs
-        /// that are in memory: for large ones set less.
+        /// The number of tasks that a worker runs side by side: 1 to 10,000; 10 by default. It
+        /// bounds the inputs and outputs that are in memory: for large ones set less.
         pub fn concurrency(mut self, tasks: usize) -> Self {
             self.$($settings).+.concurrency = Some(tasks);
             self
         }
 
-        /// The pause of an idle worker between two looks into its queue, jittered by a fifth: 10 ms to 1 h; 1 s by default.
-        /// Three or more idle workers of a process that share a pool are looked for together, in one statement.
+        /// The pause of an idle worker between two looks into its queue, jittered by a fifth: 10 ms
+        /// to 1 h; 1 s by default. Three or more idle workers of a process that share a pool are
+        /// looked for together, in one statement.
         pub fn poll_interval(mut self, interval: ::std::time::Duration) -> Self {
             self.$($settings).+.poll_interval = Some(interval);
             self
         }
 
-        /// How long handlers may go on after their worker was asked to stop: at most 1 h; 30 s by default.
+        /// Sets the time for which handlers may continue after their worker was asked to stop: at
+        /// most 1 h; 30 s by default.
         pub fn shutdown_timeout(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($settings).+.shutdown_timeout = Some(timeout);
             self
         }
 
-        /// How long starting waits for workers of another definition of the flow to stop, so that a local database can replace it: at most
-        /// 1 h; 45 s by default, which is enough for workers with the default shutdown timeout. A production database replaces nothing, so nobody waits there.
+        /// Sets the longest wait at startup for workers of another definition of the flow, so that
+        /// a local database can replace it: at most 1 h; 45 s by default, which is enough for
+        /// workers with the default shutdown timeout. A production database replaces nothing, so no
+        /// worker waits there.
         pub fn drain_timeout(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($settings).+.drain_timeout = Some(timeout);
             self
         }
 
-        /// Who starts the worker's process again when it has ended: a supervisor ([`Process`](crate::worker::StartMode::Process), the
-        /// default), or the database, which then invokes a URL ([`Http`](crate::worker::StartMode::Http)).
+        /// Sets who restarts the worker's process after its end: a supervisor
+        /// ([`Process`](crate::worker::StartMode::Process), the default), or the database, which
+        /// then invokes a URL ([`Http`](crate::worker::StartMode::Http)).
         pub fn start_mode(mut self, start_mode: $crate::worker::StartMode) -> Self {
             self.$($settings).+.start_mode = Some(start_mode);
             self
         }
 
-        /// Whether the database's notifications wake the worker; yes by default. They come over
-        /// one connection per process and pool, which also carries heartbeats and is made as those
-        /// of the pool are, in addition to them.
+        /// Sets whether the database's notifications wake the worker; yes by default. They come
+        /// over one connection per process and pool, which also carries heartbeats and is made as
+        /// those of the pool are, in addition to them.
         ///
         /// Say no behind a pooler in transaction mode: it gives notifications to whatever client
         /// comes next, whose call then fails. The connection does not listen when all workers that
@@ -159,7 +166,7 @@ macro_rules! option_functions {
         /// within it was answered: at least 6 s, and less than `lost_after` of the installation
         /// (30 s unless changed). Not set by default.
         ///
-        /// A worker that can't reach the database goes on with its handlers, so that an outage
+        /// A worker that can't reach the database continues with its handlers, so that an outage
         /// of the database dooms no attempt. When only this worker is cut off, others repeat its
         /// tasks meanwhile, and two attempts overlap until it is back. Set this where that must
         /// not be; each longer outage then costs an attempt of every task that runs.
@@ -190,8 +197,9 @@ macro_rules! option_functions {
 
         /// Shuts down when the future resolves, instead of on SIGTERM and ctrl-c.
         ///
-        /// For a `CancellationToken` give `token.cancelled_owned()`. Added to [`Workers`](crate::worker::Workers), it stops what it was set
-        /// for, and a signal still stops everything.
+        /// For a `CancellationToken` give `token.cancelled_owned()`. Added to
+        /// [`Workers`](crate::worker::Workers), it stops what it was set for, and a signal still
+        /// stops everything.
         pub fn shutdown_on(
             mut self,
             request: impl ::std::future::Future<Output = ()> + Send + 'static,

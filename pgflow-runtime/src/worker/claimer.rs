@@ -48,7 +48,8 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
                 Ok(tasks) => lost.looked(tasks),
                 Err(error) => {
                     let delay = delay_after(&error, &mut backoff);
-                    // Nothing is claimed meanwhile: without the database there is nothing to claim either.
+                    // Nothing is claimed meanwhile: without the database there is nothing to claim
+                    // either.
                     if shared.stop.unless_requested(sleep(delay)).await.is_none() {
                         return;
                     }
@@ -102,7 +103,8 @@ pub(crate) async fn run(shared: &Shared, executor: &mut Executor) {
     }
 }
 
-/// A claim in flight is waited for even when the worker is asked to stop: dropping it would leave tasks started that nobody runs.
+/// A claim in progress is awaited even when the worker is asked to stop: dropping it would leave
+/// started tasks that no worker runs.
 async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<Claim, CallError>> {
     let max_tasks = i32::try_from(slots).unwrap_or(i32::MAX);
     // Those for which there are slots now, and of those that wait for one only as much as may wait.
@@ -130,7 +132,8 @@ async fn claim(shared: &Shared, calls: &Limited, slots: usize) -> Option<Result<
     claim
 }
 
-/// Whether a single message or input may be what a claim fails of: then it would fail each claim, and keep all that come after it.
+/// Returns whether a single message or input may be what a claim fails of: then it would fail each
+/// claim, and keep all that come after it.
 fn may_be_one_tasks_fault(error: &CallError) -> bool {
     error.refusal().is_none()
         && matches!(
@@ -139,7 +142,8 @@ fn may_be_one_tasks_fault(error: &CallError) -> bool {
         )
 }
 
-/// First with as many tasks, then with the first alone; when that fails too, its error is the one to know.
+/// First with as many tasks, then with the first alone; when that fails too, its error is the one
+/// to know.
 async fn carefully(
     connection: &mut PgConnection,
     worker_id: Uuid,

@@ -26,12 +26,13 @@ use crate::{
 const MOST_ITEMS: usize = 100;
 /// Keeps a batch of large outputs far below what one statement can carry.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
-/// How long the first output of a batch waits for others, when handlers are about to return some.
+/// The time for which the first output of a batch waits for others, when handlers are about to
+/// return some.
 const LINGER: Duration = Duration::from_millis(5);
-/// How many full batches are recorded side by side, also while the commit of one is written. One that is not full waits for the others: large ones cost
-/// less for each output.
+/// The number of full batches that are recorded concurrently, also while the commit of one is
+/// written. A batch that is not full waits for the others: large ones cost less per output.
 const MOST_CALLS: usize = 3;
-/// How many single results may wait for their turn before no more are taken.
+/// The number of single results that may wait for their turn before the worker accepts no more.
 const MOST_ALONE: usize = 100;
 
 pub(crate) struct Completer<C> {
@@ -41,7 +42,8 @@ pub(crate) struct Completer<C> {
     batch: Batch,
     /// Until when the batch waits for others, unless it is full before.
     linger_until: Instant,
-    /// Batches that are being recorded. What comes of one is the outputs that have to be recorded one by one.
+    /// The batches that are being recorded. Each returns the outputs that have to be recorded one
+    /// by one.
     calls: JoinSet<Vec<Output>>,
     alone: JoinSet<()>,
 }
@@ -104,7 +106,7 @@ impl<C: Calls> Completer<C> {
         }
     }
 
-    /// Runs until the executor is gone and everything is recorded.
+    /// Runs until the executor has ended and everything is recorded.
     pub(crate) async fn run(mut self) {
         let mut is_open = true;
         while is_open || !self.batch.outputs.is_empty() || !self.calls.is_empty() {
@@ -132,12 +134,13 @@ impl<C: Calls> Completer<C> {
         while self.alone.join_next().await.is_some() {}
     }
 
-    /// Whether results are taken. When they could not be recorded they stay where they are, and hold up those who claim more.
+    /// Returns whether results are taken. When they could not be recorded they stay where they are,
+    /// and hold up those who claim more.
     fn has_room(&self) -> bool {
         !self.batch.is_full() && self.calls.len() < MOST_CALLS
     }
 
-    /// Whether the batch is to be recorded now.
+    /// Returns whether the batch is to be recorded now.
     fn is_due(&self, is_open: bool) -> bool {
         if self.batch.is_full() {
             return self.calls.len() < MOST_CALLS;
@@ -199,8 +202,9 @@ impl<C: Calls> Completer<C> {
     }
 }
 
-/// Records a batch, however long the database is away. Returns the outputs of one that the database refuses, for whatever reason: it may be
-/// that of a single one, and alone each fares as it deserves.
+/// Records a batch, however long a database outage lasts. Returns the outputs of a batch that the
+/// database refuses, for whatever reason: a single output may be the cause, and recorded alone each
+/// has its own result.
 async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> Vec<Output> {
     let mut backoff = Backoff::database();
     let mut was_of_one = false;
@@ -222,7 +226,8 @@ async fn record<C: Calls>(recorder: Arc<Recorder<C>>, outputs: Vec<Output>) -> V
                 }
                 break;
             }
-            // A server that does not answer may be away. One that does not answer twice may be at work.
+            // A server that does not answer may be away. One that does not answer twice may be at
+            // work.
             ErrorClass::Transient if !(may_be_of_one && was_of_one) => {
                 let delay = backoff.next_delay();
                 warn!(

@@ -1,7 +1,7 @@
-//! Says which conditions of root steps name a key that the flow's input almost has.
+//! Finds conditions of root steps with a key that almost matches one of the flow's input.
 //!
-//! The macro checks conditions on dependencies, but does not see the fields of the input's type, and Postgres takes any key: a step whose
-//! `if` is misspelt would never run.
+//! The macro checks conditions on dependencies, but does not see the fields of the input's type,
+//! and Postgres takes any key: a step whose `if` is misspelt would never run.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use crate::startup::Target;
 
 /// Warns of such keys of the steps that a worker runs; `fields` are those of the flow's input.
 ///
-/// A key that resembles no field is left alone: serde may write what it does not read, and SQL may start runs with more than that.
+/// A key that resembles no field is left alone: serde may write what it does not read, and SQL may
+/// start runs with more than that.
 pub(crate) fn check(target: Target, fields: &[&str]) {
     for step in steps(target) {
         for (condition, key, field) in misspelt(step, fields) {

@@ -1,4 +1,4 @@
-//! Says which steps nobody serves.
+//! Warns about steps without a worker.
 
 use std::{error::Error, time::Duration};
 
@@ -9,7 +9,7 @@ use tracing::{Instrument, warn};
 
 use crate::{sql::coverage::uncovered_steps, startup::Target};
 
-/// How long the other workers of a deployment may take to start before they are missed.
+/// The time for the other workers of a deployment to start before they are reported missing.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Checks in the background, after a moment in which other processes start; dropping the handle
@@ -23,7 +23,8 @@ pub(crate) fn check_later(pool: &PgPool, started: Vec<Target>) -> AbortOnDropHan
     AbortOnDropHandle::new(tokio::spawn(later.in_current_span()))
 }
 
-/// Warns of the steps, of flows with a queue for each, that have no live worker. Tasks wait for one, so this is no reason to stop.
+/// Warns of the steps, of flows with a queue for each, that have no live worker. Tasks wait for
+/// one, so this is no reason to stop.
 async fn check(pool: &PgPool, started: &[Target]) {
     let mut flows: Vec<&str> = started
         .iter()

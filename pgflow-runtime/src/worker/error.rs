@@ -1,4 +1,4 @@
-//! Why a worker stopped.
+//! The reasons why a worker stopped.
 
 use std::fmt;
 
@@ -7,17 +7,18 @@ use crate::{
     startup::StartupError,
 };
 
-/// Why a worker did not start, or stopped without being told to.
+/// The reason why a worker did not start, or stopped without a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
     /// The worker did not start: see the source.
     #[error("the worker did not start")]
     Startup(#[from] StartupError),
-    /// A queue holds work that this build can't do. Nothing of the batch was claimed, and the worker's function is disabled, so that a
-    /// supervisor does not start it again: deploy the code that the messages need, then `pgflow workers enable NAME`.
-    /// Messages that no task has are shown by `pgflow queues --inspect`, and archived by
-    /// `pgflow workers enable NAME --archive-unsupported`.
+    /// A queue holds work that this build can't do. Nothing of the batch was claimed, and the
+    /// worker's function is disabled, so that a supervisor does not start it again: deploy the code
+    /// that the messages need, then `pgflow workers enable NAME`. Messages that no task has are
+    /// shown by `pgflow queues --inspect`, and archived by `pgflow workers enable NAME
+    /// --archive-unsupported`.
     #[error(
         "the worker can't do work that lies in its queue: {}; deploy the build that this work needs and enable the \
          function again; for messages that no task has, `pgflow queues --inspect` shows them, and `pgflow workers \
@@ -28,20 +29,22 @@ pub enum WorkerError {
         /// The messages that can't be taken.
         messages: Vec<UnsupportedMessage>,
     },
-    /// The worker's row is gone, or marked as stopped: somebody else removed it while the worker lived. Start a new worker.
+    /// The worker's row is missing, or marked as stopped, although the worker lived. Start a new
+    /// worker.
     #[error("the worker is no longer registered; start a new one")]
     NotRegistered(#[source] CallError),
     /// The pool that was given to the worker was closed. Close it after the worker has stopped.
     #[error("the worker's connection pool was closed; close it after the worker has stopped")]
     PoolClosed(#[source] CallError),
-    /// Handlers had ended, and what they returned could not be recorded: the pool was closed before the worker had stopped, or the database was away
-    /// until the end of the shutdown. The tasks are repeated. Close the pool after the worker has stopped.
+    /// Outputs of handlers could not be recorded: the pool was closed before the worker had
+    /// stopped, or a database outage lasted until the end of the shutdown. The tasks are repeated.
+    /// Close the pool after the worker has stopped.
     #[error(
         "{results} result(s) of handlers that had ended could not be recorded, their tasks will be repeated; close the worker's pool after it has \
          stopped, or give it a longer `shutdown_timeout`"
     )]
     ResultsLost {
-        /// How many.
+        /// The number of lost results.
         results: usize,
     },
     /// The process can't listen for SIGTERM and ctrl-c: give `.shutdown_on(..)`.
@@ -51,7 +54,8 @@ pub enum WorkerError {
     /// second signal ends the process, with exit code 143 or 130.
     #[error("a second signal interrupted the shutdown; what still ran will be repeated")]
     Interrupted,
-    /// The worker's own task panicked or was cancelled together with its runtime: a fault of pgflow, please report it.
+    /// The worker's own task panicked or was cancelled together with its runtime: a fault of
+    /// pgflow, please report it.
     #[error("the worker's task ended unexpectedly")]
     Task(#[source] tokio::task::JoinError),
 }

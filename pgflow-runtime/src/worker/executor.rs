@@ -1,4 +1,5 @@
-//! Runs attempts side by side, up to the worker's concurrency. Tasks that were claimed ahead wait for a slot, but not for long.
+//! Runs attempts side by side, up to the worker's concurrency. Tasks that were claimed ahead wait
+//! for a slot, but not for long.
 
 use std::{
     pin::Pin,
@@ -33,11 +34,12 @@ use crate::{
     sql::{claim::ClaimedTask, release::Start},
 };
 
-/// How long a free slot waits for others.
+/// The time for which a free slot waits for others.
 const GATHER: Duration = Duration::from_millis(2);
-/// How long a task that was claimed ahead waits for a slot before it is given back: others may have one.
+/// The time for which a task that was claimed ahead waits for a slot before it returns to the
+/// queue: other workers may have one.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
-/// How long handlers that are dropped may take for that.
+/// The time for dropped handlers to end.
 const ABORT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -76,9 +78,10 @@ impl Executor {
 
     /// Waits until a slot is free; returns how many tasks there is room for.
     ///
-    /// Handlers that were claimed together often end together. While most slots are in use, the first that becomes free waits a moment
-    /// for the others, so that one claim fills them all. Only when all have ended is there room for tasks ahead as well: one that still
-    /// runs may be a slow one.
+    /// Handlers that were claimed together often end together. While most slots are in use, the
+    /// first that becomes free waits a moment for the others, so that one claim fills them all.
+    /// Only when all have ended is there room for tasks ahead as well: one that still runs may be a
+    /// slow one.
     pub(crate) async fn room(&mut self) -> usize {
         let slots = self.shared.options.concurrency;
         self.reap();
@@ -97,7 +100,7 @@ impl Executor {
         }
     }
 
-    /// Whether nothing runs any more.
+    /// Returns whether nothing runs any more.
     pub(crate) fn is_idle(&mut self) -> bool {
         self.reap();
         self.claimed.is_empty()
@@ -121,8 +124,8 @@ impl Executor {
         }
     }
 
-    /// Starts an attempt as soon as there is a slot; its result goes to the completer. Without a slot, or when the worker is asked to stop
-    /// before there is one, the task goes back.
+    /// Starts an attempt as soon as there is a slot; its result goes to the completer. Without a
+    /// slot, or when the worker is asked to stop before there is one, the task goes back.
     pub(crate) fn start(&mut self, step_index: usize, task: ClaimedTask) {
         let span = attempt::span(&task);
         let shared = Arc::clone(&self.shared);
@@ -141,7 +144,8 @@ impl Executor {
             let mut result = attempt::run(&shared, step_index, task).await;
             held.keep();
             pace.handler_took(started.elapsed());
-            // Before the result is sent: who receives it must not wait for a handler that has ended.
+            // Before the result is sent: who receives it must not wait for a handler that has
+            // ended.
             drop(busy);
             if let Ok(output) = &result.result {
                 // In its slot: what could not be recorded yet bounds what runs.
@@ -165,7 +169,8 @@ impl Executor {
         }
     }
 
-    /// Lets running attempts end until the deadline, then drops those that still run: their tasks go back.
+    /// Lets running attempts end until the deadline, then drops those that still run: their tasks
+    /// go back.
     pub(crate) async fn drain(mut self, deadline: Instant) {
         if timeout_at(deadline, self.all_ended()).await.is_err() {
             warn!(
@@ -173,7 +178,8 @@ impl Executor {
                 "handlers still ran at the end of the shutdown timeout and are dropped, their tasks go back into the queue"
             );
             self.claimed.abort_all();
-            // A handler that blocks its thread can't be dropped before it awaits, and must not hold the shutdown up.
+            // A handler that blocks its thread can't be dropped before it awaits, and must not hold
+            // the shutdown up.
             if timeout(ABORT, self.all_ended()).await.is_err() {
                 warn!(
                     tasks = self.claimed.len(),
@@ -187,7 +193,8 @@ impl Executor {
 /// A place in the line for a slot.
 type Turn<F> = Pin<Box<MaybeDone<F>>>;
 
-/// Takes the next place in the line, before the task is spawned: spawned tasks begin in any order, and slots are for those first that came first.
+/// Takes the next place in the line, before the task is spawned: spawned tasks begin in any order,
+/// and slots are for those first that came first.
 fn line_up(
     slots: Arc<Semaphore>,
 ) -> Turn<impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send> {
@@ -213,7 +220,8 @@ async fn slot(
     }
 }
 
-/// A task that this worker holds. It goes back when this is dropped, also by an abort of its attempt.
+/// A task that this worker holds. It goes back when this is dropped, also by an abort of its
+/// attempt.
 #[derive(Debug)]
 struct Held {
     start: Option<Start>,
@@ -257,7 +265,7 @@ fn check(ended: Result<(), JoinError>) {
     }
 }
 
-/// How many handlers run right now.
+/// The number of handlers that run at the moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Busy(Arc<AtomicUsize>);
 

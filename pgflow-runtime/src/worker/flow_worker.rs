@@ -85,7 +85,8 @@ impl<F> FlowWorker<F> {
 
     option_functions!(builder.settings, builder.shutdown_on);
 
-    /// The name under which operators fence and enable the worker: 1 to 128 characters, no spaces; the flow's slug by default.
+    /// The name under which operators fence and enable the worker: 1 to 128 characters, no spaces;
+    /// the flow's slug by default.
     pub fn function_name(mut self, name: impl Into<String>) -> Self {
         self.builder.settings.function_name = Some(name.into());
         self
@@ -98,7 +99,8 @@ impl<F> FlowWorker<F> {
         self.into_group().start(pool).await.map(WorkerHandle::new)
     }
 
-    /// Starts the worker and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
+    /// Starts the worker and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on),
+    /// then drains.
     ///
     /// A second signal ends the process at once, with exit code 143 for SIGTERM and 130 for ctrl-c,
     /// whatever handlers do. Dropping the future ends the worker at once. In both cases the tasks

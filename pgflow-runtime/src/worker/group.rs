@@ -47,7 +47,7 @@ impl Group {
         Self::new(vec![builder], shutdown_on)
     }
 
-    /// What asks one group to stop does not ask the other.
+    /// Adds the other group; a stop request for one of them does not affect the other.
     pub(crate) fn add(&mut self, other: Self) {
         for mut member in other.members {
             member.shutdown_on = either(member.shutdown_on, other.shutdown_on.clone());
@@ -71,7 +71,7 @@ impl Group {
         self.health.clone()
     }
 
-    /// What the workers serve, in the order in which they are started.
+    /// Returns the flows or steps of the workers, in the order in which they are started.
     pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
         self.members.iter().map(Builder::target)
     }
@@ -122,7 +122,7 @@ impl Group {
         self.check()?;
         let targets: Vec<Target> = self.targets().collect();
         let mut serving = Serving::new(stop.clone());
-        // Those that start first go on until all have been tried.
+        // Those that start first continue until all have been tried.
         let trying = serving.crew.enter();
         let mut absent = Vec::new();
         for (builder, target) in self.members.into_iter().zip(&targets) {
@@ -135,7 +135,7 @@ impl Group {
                 continue;
             };
             let error = match error {
-                // It alone, by its own request: the others go on.
+                // It alone, by its own request: the others continue.
                 StartupError::ShutDown if !stop.is_requested() => continue,
                 StartupError::FunctionDisabled(disabled) => {
                     absent.push((member, disabled));
@@ -219,7 +219,7 @@ struct Serving {
     workers: JoinSet<Result<(), WorkerError>>,
     worker_ids: Vec<Uuid>,
     crew: Crew,
-    /// What each of them serves.
+    /// The flow or step of each of them.
     targets: Vec<Target>,
     stop: Stop,
     coverage: Option<AbortOnDropHandle<()>>,

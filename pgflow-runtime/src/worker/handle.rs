@@ -52,10 +52,12 @@ impl Drop for Running {
     }
 }
 
-/// A worker that was started with [`FlowWorker::start`](super::FlowWorker::start) or [`StepWorker::start`](super::StepWorker::start).
+/// A worker that was started with [`FlowWorker::start`](super::FlowWorker::start) or
+/// [`StepWorker::start`](super::StepWorker::start).
 ///
-/// Dropping the handle asks the worker to shut down gracefully and does not wait for it: it goes on in the background for as long as its
-/// runtime lives. Wait with [`join`](Self::join) before the program ends, or tasks that still run are repeated by stall recovery.
+/// Dropping the handle asks the worker to shut down gracefully and does not wait for it: the worker
+/// continues in the background while its runtime lives. Wait with [`join`](Self::join) before the
+/// program ends, or recovery repeats its running tasks.
 #[derive(Debug)]
 pub struct WorkerHandle {
     running: Running,
@@ -77,7 +79,8 @@ impl WorkerHandle {
         self.running.health.check()
     }
 
-    /// Asks the worker to shut down: it claims nothing more, and its handlers may end within the shutdown timeout.
+    /// Asks the worker to shut down: it claims nothing more, and its handlers may end within the
+    /// shutdown timeout.
     pub fn shutdown(&self) {
         self.running.stop.request();
     }
@@ -92,7 +95,8 @@ impl WorkerHandle {
         self.join().await
     }
 
-    /// Resolves when the worker has stopped, for whatever reason; [`join`](Self::join) tells the reason.
+    /// Resolves when the worker has stopped, for any reason; [`join`](Self::join) returns the
+    /// reason.
     pub async fn stopped(&self) {
         self.running.stopped.cancelled().await;
     }
@@ -101,15 +105,17 @@ impl WorkerHandle {
     ///
     /// # Errors
     ///
-    /// Why the worker stopped, if nobody asked it to.
+    /// The reason why the worker stopped without a request.
     pub async fn join(self) -> Result<(), WorkerError> {
         self.running.join().await
     }
 }
 
-/// Workers that were started with [`Workers::start`](super::Workers::start) or [`StepWorkers::start`](super::StepWorkers::start).
+/// Workers that were started with [`Workers::start`](super::Workers::start) or
+/// [`StepWorkers::start`](super::StepWorkers::start).
 ///
-/// Dropping the handle asks all of them to shut down gracefully and does not wait for them, as that of a [`WorkerHandle`] does.
+/// Dropping the handle asks all of them to shut down gracefully and does not wait for them, as that
+/// of a [`WorkerHandle`] does.
 #[derive(Debug)]
 pub struct WorkersHandle {
     running: Running,
@@ -120,9 +126,9 @@ impl WorkersHandle {
         Self { running }
     }
 
-    /// The ids of the rows of the workers that started, in their order. A worker that comes back
-    /// after its function was out of service has another one: [`health`](Self::health) tells the
-    /// ids of now.
+    /// The ids of the rows of the workers that started, in their order. A worker that returns after
+    /// its function was out of service has another one: [`health`](Self::health) reports the
+    /// current ids.
     pub fn worker_ids(&self) -> &[Uuid] {
         &self.running.worker_ids
     }
@@ -137,7 +143,8 @@ impl WorkersHandle {
         self.running.health.clone()
     }
 
-    /// Asks all workers to shut down: they claim nothing more, and their handlers may end within their shutdown timeouts.
+    /// Asks all workers to shut down: they claim nothing more, and their handlers may end within
+    /// their shutdown timeouts.
     pub fn shutdown(&self) {
         self.running.stop.request();
     }
@@ -152,17 +159,19 @@ impl WorkersHandle {
         self.join().await
     }
 
-    /// Resolves when all workers have stopped, for whatever reason; [`join`](Self::join) tells the reason.
+    /// Resolves when all workers have stopped, for any reason; [`join`](Self::join) returns the
+    /// reason.
     pub async fn stopped(&self) {
         self.running.stopped.cancelled().await;
     }
 
-    /// Waits until all workers have stopped. Does not ask them to: see [`shutdown`](Self::shutdown).
+    /// Waits until all workers have stopped. Does not ask them to: see
+    /// [`shutdown`](Self::shutdown).
     ///
     /// # Errors
     ///
     /// Why the first worker stopped that stopped with an error and did not come back. The others
-    /// went on, and have ended, too.
+    /// continued, and have ended, too.
     pub async fn join(self) -> Result<(), WorkerError> {
         self.running.join().await
     }

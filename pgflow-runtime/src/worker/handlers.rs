@@ -10,7 +10,7 @@ use crate::flow::{
     BoxFuture, Flow, SharedState, StepError, build_of, input_fields,
 };
 
-/// What a worker runs.
+/// The handlers of a worker.
 pub(crate) trait Handlers: Send + Sync {
     fn definition(&self) -> &'static FlowDefinition<'static>;
 

@@ -181,9 +181,9 @@ impl Place {
 /// The signs of life of a registered worker.
 #[derive(Debug, Default)]
 pub(crate) struct Vitals {
-    /// When the last heartbeat that was answered was sent.
+    /// The time at which the last answered heartbeat was sent.
     heartbeat: Moment,
-    /// When pgflow's own thread last looked.
+    /// The time of the last check by pgflow's own thread.
     looked: Moment,
     /// Since when the runtime of the handlers has been asked to run a task, and has not.
     asked: Moment,

@@ -1,5 +1,5 @@
-//! Claims whose answers were lost with their connection: the database may have started tasks that this
-//! worker knows nothing of, and waits for as long as the worker lives.
+//! Claims whose responses were lost with their connection. The database may have started tasks that
+//! this worker does not know, and waits for them until the worker ends.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,8 +9,8 @@ use tracing::{debug, warn};
 
 use crate::sql::{CallError, claim::ClaimedTasks};
 
-/// The times after a loss at which to look for what it started. A server may go on with a claim for long
-/// after its connection was lost: it waits for a lock, or stood still.
+/// The times after a loss at which to look for what it started. A server may continue with a claim
+/// for long after its connection was lost: it waits for a lock, or stood still.
 const LOOKS: [Duration; 4] = [
     Duration::ZERO,
     Duration::from_secs(45),
@@ -18,7 +18,8 @@ const LOOKS: [Duration; 4] = [
     Duration::from_mins(20),
 ];
 
-/// The starts of tasks, as the database stamps them, by which lost claims are told from answered ones.
+/// The starts of tasks, as the database stamps them, which distinguish lost claims from answered
+/// ones.
 #[derive(Debug, Default)]
 pub(crate) struct LostClaims {
     last_answered: Option<DateTime<Utc>>,
@@ -69,7 +70,7 @@ impl LostClaims {
         self.lost.as_ref().filter(is_due)
     }
 
-    /// Notes what the look found: a number of tasks, which were given back.
+    /// Notes what the look found: a number of tasks, which were returned.
     pub(crate) fn looked(&mut self, tasks: i32) {
         if tasks > 0 {
             warn!(

@@ -1,144 +1,169 @@
-//! Workers: they claim the tasks of a flow, or of one of its steps, run the handlers and record what these return.
+//! Workers: they claim the tasks of a flow, or of one of its steps, run the handlers and record the
+//! results.
 //!
 //! ```text
-//! Starting -> Running -> Draining -> Stopped        work that the worker can't do: Running -> Stopped with an error
+//! Starting -> Running -> Draining -> Stopped
+//!             Running -> Stopped with an error, for unsupported messages
 //! ```
 //!
-//! A worker asks the database for as many tasks as it has free slots, and, where handlers are fast, for those that its slots will have begun before
-//! another claim could have brought them; it runs them side by side, and records outputs in batches. Postgres decides what is ready; the worker only executes. Handlers run at least once per task, state changes happen exactly once: an attempt
-//! that is no longer the current one changes nothing.
+//! A worker asks the database for as many tasks as it has free slots. When handlers are fast it
+//! claims ahead: it also asks for the tasks that its slots can start before the next claim returns.
+//! It runs them concurrently, and records outputs in batches. Postgres decides which steps are
+//! ready; the worker only executes. Handlers run at least once per task, and state changes happen
+//! exactly once: an attempt that is no longer the current one changes nothing.
 //!
-//! # Which worker
+//! # Choice of a worker
 //!
 //! | | |
 //! |---|---|
 //! | [`FlowWorker`] | all steps of a flow, which share its queue and the worker's slots |
-//! | [`StepWorker`] | one step of a flow declared `with_step_queues`: each step has a queue and workers of its own, so none waits for another's slots |
+//! | [`StepWorker`] | one step of a flow declared `with_step_queues`: each step has its own queue and workers, so none waits for another's slots |
 //! | [`StepWorker::all`] | such a worker for each step, in one process |
 //! | [`Workers`] | any of these together in one process, with one signal handler |
 //!
-//! Any number of processes may run any of them side by side. The wrong kind for a flow does not compile.
+//! Any number of processes may run any of them concurrently. The wrong kind for a flow does not
+//! compile.
 //!
-//! Handlers are async functions: one that blocks its thread can be neither timed out nor dropped, and holds up whatever shares the
-//! thread. Long computations and blocking calls belong into `tokio::task::spawn_blocking`.
+//! Handlers are async functions. A handler that blocks its thread can be neither timed out nor
+//! dropped, and delays everything else on the thread. Run long computations and blocking calls in
+//! `tokio::task::spawn_blocking`.
 //!
-//! # How soon
+//! # Latency
 //!
-//! At once: workers of a process wake each other, a client of the process wakes them, and the database notifies the workers of all processes when
-//! a run starts or a step becomes ready. Notifications are hints, and may get lost; a worker also looks by itself, at the latest after
-//! [`poll_interval`](FlowWorker::poll_interval). That is also how retries and delayed steps are found when their time has come.
+//! New tasks start at once: workers of a process wake each other, a client of the process wakes
+//! them, and the database notifies the workers of all processes when a run starts or a step becomes
+//! ready. Notifications are hints, and may get lost; a worker also polls, at the latest after
+//! [`poll_interval`](FlowWorker::poll_interval). Polling also finds retries and delayed steps when
+//! they are due.
 //!
 //! # Connections
 //!
-//! A worker uses the pool that it is given, for three calls at a time: a claim, a batch of outputs, and a single result, such as a failure. While outputs
-//! come faster than one call records a hundred of them it makes up to three of those; and rarely one that gives back tasks that it claimed and can't
-//! start, or one that tries a refused result again.
-//! Several workers of one process need that for each. Handlers that use the same pool while they run need one connection each on top of that.
+//! A worker makes up to three calls at a time on its pool: a claim, a batch of outputs, and a
+//! single result, such as a failure. While outputs arrive faster than one call records a hundred of
+//! them, it records up to three batches at a time. In rare cases it makes one more call, to return
+//! claimed tasks that it can't start, or to repeat a refused result. Each of several workers of one
+//! process needs as many. Handlers that use the same pool need one more connection each while they
+//! run.
 //!
-//! All workers of a process that share a pool, or clones of it, share one more connection, made
-//! with the pool's options and hooks but not taken out of it: over it come notifications and go
-//! heartbeats, so handlers that use up the pool do not make their worker seem dead. With
-//! [`listen(false)`](FlowWorker::listen) it carries heartbeats only: for poolers in transaction
-//! mode. Where a heartbeat finds that tasks may have to be recovered, another connection is made for
-//! that, and closed again. Where the pool's
-//! connections have no `application_name`, these are called `pgflow` and the flow.
+//! All workers of a process that share a pool, or clones of it, share one more connection. It has
+//! the pool's options and hooks but is not taken from it, and carries notifications and heartbeats:
+//! handlers that exhaust the pool do not make their worker appear dead. With
+//! [`listen(false)`](FlowWorker::listen) it carries only heartbeats: for poolers in transaction
+//! mode. If a heartbeat finds that tasks may need recovery, another connection is opened for it,
+//! and closed again. If the pool's connections have no `application_name`, these are named after
+//! `pgflow` and the flow.
 //!
-//! A connection that still answers and has turned bad is closed, and the call made on another: one
-//! to a server that was demoted, in a transaction that somebody else left behind, or whose prepared
-//! statements are gone.
+//! A connection that still answers but is unusable is closed, and the call is repeated on another
+//! one: the connection of a demoted server, one in a transaction that another caller left open, or
+//! one whose prepared statements are missing.
 //!
-//! # A thread of its own
+//! # A separate thread
 //!
-//! Heartbeats, notifications, recovery and signals live on one thread of the process, with a
-//! runtime of its own, whatever handlers do to theirs. It starts with the first worker, stays until
-//! the process ends, and keeps no process from ending. It runs the hooks of the pool, which must
-//! not block, and nothing else of the application's.
+//! Heartbeats, notifications, recovery and signals run on one thread of the process with its own
+//! runtime, independent of the threads of handlers. It starts with the first worker, runs until the
+//! process ends, and keeps no process from ending. It runs the hooks of the pool, which must not
+//! block, and no other code of the application.
 //!
-//! It also watches handlers. One that holds its thread for more than a second is named in a
-//! warning, once per attempt. An attempt that goes on after its timeout, as only a handler that
-//! blocks can, is reported with each heartbeat. [`Workers::health`] and [`WorkerHandle::health`]
-//! tell supervisors whether the process is live and ready.
+//! It also watches handlers. It names a handler that holds its thread for more than a second in a
+//! warning, once per attempt. With each heartbeat it reports attempts that run past their timeout,
+//! which only blocking handlers can do. [`Workers::health`] and [`WorkerHandle::health`] report to
+//! supervisors whether the process is live and ready.
 //!
 //! # Memory
 //!
-//! Beside what handlers allocate, a worker holds the inputs of its running tasks; up to 16 MiB of inputs of tasks that
-//! wait for a slot; and, together with the others of its pool, up to 16 MiB of outputs that wait to be recorded, about four
-//! times while they are. A handler whose output has no place yet keeps its slot. A flow's input that many tasks of a run
-//! take is held once for each claim.
+//! In addition to the allocations of handlers, a worker holds
+//!
+//! - the inputs of its running tasks;
+//! - up to 16 MiB of inputs of tasks that wait for a slot;
+//! - together with the others of its pool, up to 16 MiB of outputs that wait to be recorded, about
+//!   four times while they are recorded. A handler whose output does not fit yet keeps its slot.
+//!
+//! A flow's input that many tasks of a run take is held once for each claim.
 //!
 //! # Heartbeats
 //!
-//! Every 5 s a process sends the heartbeats of all its workers in one statement. After 6 s of silence a
-//! worker no longer counts as live, and after 30 s (`lost_after` in `pgflow.installation`) its tasks are
-//! given to others. The answer asks a deprecated worker to drain; its log says why. At the same time the
-//! process asks which of its running attempts are no longer current, because their run has failed or their
-//! task was given to another attempt: `ctx.cancelled()` resolves in their handlers.
+//! Every 5 s a process sends the heartbeats of all its workers in one statement. Without a
+//! heartbeat for 6 s a worker no longer counts as live, and after 30 s (`lost_after` in
+//! `pgflow.installation`) its tasks go to others. The answer asks a deprecated worker to drain; its
+//! log shows the reason. In the same interval the process asks which of its running attempts are no
+//! longer current, because their run has failed or their task has another attempt:
+//! `ctx.cancelled()` resolves in their handlers.
 //!
 //! # Recovery
 //!
-//! With each heartbeat a process asks whether tasks may have to be recovered. If so it recovers those that no
-//! worker runs any more, one process at a time, until nothing is due. The tasks of a worker that stopped are due at once, those of a silent worker after 30 s, whatever
-//! their timeouts. An attempt of a worker that lives is due 30 s after its timeout, unless its worker reports
-//! that it still runs. Right after an outage of the database nothing is recovered for 30 s: workers get the
-//! time to be heard of again.
+//! With each heartbeat a process asks whether tasks may need recovery. If so, it recovers the tasks
+//! that no worker runs any more, one process at a time, until none is due. The tasks of a stopped
+//! worker are due at once, those of a silent worker after 30 s, whatever their timeouts. An attempt
+//! of a live worker is due 30 s after its timeout, unless its worker reports that it still runs.
+//! After a database outage nothing is recovered for 30 s, so that workers have time to send
+//! heartbeats again.
 //!
-//! A worker that can't reach the database goes on with its handlers. Where it was only cut off, another
-//! worker may run the same task meanwhile; the first heartbeat that succeeds then names the attempts that
-//! others have got, and `ctx.cancelled()` resolves in exactly those. Their results are ignored.
+//! A worker that can't reach the database continues its handlers. If only this worker was
+//! disconnected, another one may run the same task meanwhile. The first heartbeat that succeeds
+//! then names the attempts that others have taken, and `ctx.cancelled()` resolves in exactly those.
+//! Their results are ignored.
 //!
 //! # Outages
 //!
-//! A worker outlasts a database that is away: claims, results, heartbeats and the connection for notifications are tried again after 100 ms at
-//! first, later after up to 5 s. A result that could not be recorded because the database was away is not a failed attempt.
+//! Workers survive database outages: claims, results, heartbeats and the connection for
+//! notifications are retried, first after 100 ms, later after up to 5 s. A result that could not be
+//! recorded because of an outage is not a failed attempt.
+//!
+//! Handlers continue meanwhile. When only this worker is disconnected, others get its tasks, and
+//! two attempts overlap until it reconnects; its first heartbeat then finds these, and
+//! `ctx.cancelled()` resolves in their handlers. To prevent an overlap, set
+//! [`abandon_after`](FlowWorker::abandon_after).
 //!
 //! # Results that the database refuses
 //!
-//! Outputs are recorded in batches. A batch that the database refuses is recorded item by item, so that one bad
-//! output harms no other. An output that is refused alone fails its attempt, with the reason of the database: at once
-//! when the output can never be stored, and after a few tries when a limit was reached, such as `statement_timeout`,
-//! or a foreign trigger or constraint refused it. As long as the database can't store that failure either, the output
-//! is kept and tried again. A failure whose text the database refuses is stored with that text escaped, or without it.
-//! Nor does it matter what a handler's error, panic, future or output does when it is printed, written or dropped.
+//! Outputs are recorded in batches. If the database refuses a batch, the worker records it item by
+//! item, so that one bad output harms no other. An output that is refused alone fails its attempt,
+//! with the reason of the database. It fails at once when the output can never be stored. It fails
+//! after a few tries when a limit was reached, such as `statement_timeout`, or when a foreign
+//! trigger or constraint refused it. While the database can't store that failure either, the output
+//! is kept and retried. A failure whose text the database refuses is stored with that text escaped,
+//! or without it. A handler's error, panic, future or output that misbehaves when it is printed,
+//! written or dropped fails only its attempt.
 //!
-//! An input that the database can't read or print fails its attempt with the reason, and the tasks behind it go on.
+//! An input that the database can't read or print fails its attempt with the reason, and the tasks
+//! behind it continue.
 //!
-//! A worker whose pool is closed while it works loses results: [`WorkerError::ResultsLost`] says how many. Their tasks
-//! are repeated.
-//!
-//! Handlers go on meanwhile. When only this worker is cut off, others get its tasks, and two
-//! attempts overlap until it is back; its first heartbeat then finds these, and `ctx.cancelled()`
-//! tells their handlers. Where an overlap must not be, set
-//! [`abandon_after`](FlowWorker::abandon_after).
+//! A worker whose pool is closed while it works loses results: [`WorkerError::ResultsLost`]
+//! contains their number. Their tasks are repeated.
 //!
 //! # Shutdown
 //!
-//! A worker that is asked to stop claims nothing more, signals `ctx.cancelled()`, and waits for its handlers up to
-//! [`shutdown_timeout`](FlowWorker::shutdown_timeout). What it had claimed and not started goes back into the queue, and no attempt is
-//! counted. A handler that still runs at the end of the timeout is dropped, and its task goes back the same
-//! way: at once, and uncounted. Recording the last results and giving tasks back may take 2 s longer than
-//! the timeout.
+//! A worker that is asked to stop claims no more tasks, signals `ctx.cancelled()`, and waits for
+//! its handlers up to [`shutdown_timeout`](FlowWorker::shutdown_timeout). Tasks that it had claimed
+//! and not started return to the queue, and no attempt is counted. At the end of the timeout it
+//! drops the running handlers, and their tasks return in the same way: at once, and uncounted.
+//! Recording the last results and returning tasks may take 2 s longer than the timeout.
 //!
-//! A worker that runs in the foreground ([`FlowWorker::run`]) takes SIGTERM and ctrl-c. The first
-//! one asks it to stop. A second one ends the process at once, with exit code 143 or 130, also
-//! while a handler blocks. When `run` has returned, both do what they did before.
+//! A worker in the foreground ([`FlowWorker::run`]) handles SIGTERM and ctrl-c. The first signal
+//! asks it to stop. A second one ends the process at once, with exit code 143 or 130, even while a
+//! handler blocks. After `run` has returned, both have their earlier effect again.
 //!
 //! # Out of service
 //!
-//! In a process of several workers, one whose function is fenced or disabled, or that met a message
-//! which it can't take, stops alone. It looks every 2 s whether its function is in service again,
-//! and registers again then. The process ends when none of its workers serves; one whose only worker
-//! is disabled does not start. A worker that did not come back is the error at the end.
+//! In a process of several workers, a worker stops alone when its function is fenced or disabled,
+//! or when it reads an unsupported message. Every 2 s it checks whether its function is in service
+//! again, and then registers again. The process ends when none of its workers serves. A process
+//! whose only worker is disabled does not start. A worker that did not return is the error at the
+//! end.
 //!
 //! # Another definition
 //!
-//! A definition that differs from the stored one is refused by a production database. A local one replaces it: the workers that run the
-//! stored one are told to stop, hear it with their next heartbeat (within 5 s), and drain; the new worker waits for that, for
-//! [`drain_timeout`](FlowWorker::drain_timeout) at most. Then the stored definition is deleted with its runs.
+//! A production database refuses a definition that differs from the stored one. A local database
+//! replaces it: the workers of the stored one are asked to stop, receive the request with their
+//! next heartbeat (within 5 s), and drain. The new worker waits for them, at most for
+//! [`drain_timeout`](FlowWorker::drain_timeout). Then the stored definition is deleted with its
+//! runs.
 //!
 //! # Logs
 //!
-//! Everything is logged in the span `pgflow.worker` with the fields `flow`, `step` (of a [`StepWorker`]), `queue` and `worker_id`; each attempt in a span
-//! `pgflow.task` below it, with `run_id`, `step`, `task_index` and `attempt`. Events of handlers carry both.
+//! All events are logged in the span `pgflow.worker` with the fields `flow`, `step` (of a
+//! [`StepWorker`]), `queue` and `worker_id`. Each attempt has a span `pgflow.task` below it, with
+//! `run_id`, `step`, `task_index` and `attempt`. Events of handlers carry both.
 
 pub(crate) mod attempt;
 mod attempts;

@@ -5,7 +5,8 @@ use std::{fmt, ops::RangeInclusive, time::Duration};
 use crate::migrate::Release;
 
 const CONCURRENCY: RangeInclusive<usize> = 1..=10_000;
-/// What the worker that is waited for may take: the wait for its heartbeat, its shutdown timeout, and recording its last results.
+/// The time that a draining worker may need: the wait for its heartbeat, its shutdown timeout, and
+/// recording its last results.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(45);
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_hours(1);
@@ -14,14 +15,15 @@ const SHORTEST_ABANDON: Duration = Duration::from_secs(6);
 const LONGEST_FUNCTION_NAME: usize = 128;
 const LONGEST_BUILD: usize = 128;
 
-/// Who starts a worker's process again when it has ended.
+/// The party that restarts a worker's process after its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StartMode {
     /// A supervisor outside the database: the operating system's, a container platform.
     #[default]
     Process,
-    /// The database: `pgflow.ensure_workers()` invokes the function's URL while it has no live worker.
+    /// The database: `pgflow.ensure_workers()` invokes the function's URL while it has no live
+    /// worker.
     Http,
 }
 
@@ -35,7 +37,7 @@ impl StartMode {
     }
 }
 
-/// What a worker was told, as far as it was.
+/// The options that a worker was given.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) concurrency: Option<usize>,
@@ -96,12 +98,12 @@ pub(crate) struct WorkerOptions {
     pub(crate) function_name: String,
     pub(crate) start_mode: StartMode,
     pub(crate) listen: bool,
-    /// None: attempts go on while the database is away.
+    /// None: attempts continue during a database outage.
     pub(crate) abandon_after: Option<Duration>,
     /// The build of the application, if it has a name.
     pub(crate) build: Option<String>,
     pub(crate) migrate: bool,
-    /// Whose migrations and protocol the database must have.
+    /// The release whose migrations and protocol the database must have.
     pub(crate) release: Release,
 }
 
@@ -206,7 +208,8 @@ impl OptionProblem {
         }
     }
 
-    /// The worker would go on with attempts for longer than others wait before they take it for dead.
+    /// The worker would continue with attempts for longer than others wait before they take it for
+    /// dead.
     pub(crate) fn abandons_too_late(after: Duration, lost_after: Duration) -> Self {
         Self {
             worker: None,
@@ -218,7 +221,7 @@ impl OptionProblem {
         }
     }
 
-    /// Says whose option it is, where there are several workers.
+    /// Names the worker of the option, if there are several.
     pub(crate) fn of(mut self, worker: String) -> Self {
         self.worker = Some(worker);
         self

@@ -1,7 +1,8 @@
-//! How many tasks a worker claims beyond its free slots.
+//! The number of tasks that a worker claims beyond its free slots.
 //!
-//! A claim takes time in which fast handlers would stand idle, and costs the database nearly as much for one task as for ten. So a worker claims ahead
-//! what its slots will have begun before another claim could have brought it: much for handlers of microseconds, nothing for slow ones.
+//! During a claim fast handlers would be idle, and a claim costs the database nearly as much for
+//! one task as for ten. So a worker claims ahead the tasks that its slots can start before the next
+//! claim returns: many for handlers of microseconds, none for slow ones.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -55,12 +56,13 @@ impl Pace {
         }
     }
 
-    /// A task waited so long for a slot that it was given back: handlers take longer than they did.
+    /// A task waited so long for a slot that it was returned: handlers take longer than they did.
     pub(crate) fn waited_in_vain(&self, time: Duration) {
         self.handler.raise(time);
     }
 
-    /// How many tasks `slots` handlers begin while one claim is under way, and before they are given back.
+    /// Returns the number of tasks that `slots` handlers begin during one claim, and before claimed
+    /// tasks return to the queue.
     pub(crate) fn ahead(&self, slots: usize) -> usize {
         let (Some(handler), Some(claim)) = (self.handler.value(), self.claim.value()) else {
             return 0;
@@ -71,7 +73,7 @@ impl Pace {
         begun.min(MOST_AHEAD).min(self.fit(slots))
     }
 
-    /// How many tasks ahead, beside those for the slots, can be kept by their size.
+    /// Returns the number of tasks ahead, beside those for the slots, that fit into memory.
     fn fit(&self, slots: usize) -> usize {
         let each = self.input.value().unwrap_or_default().max(1);
         let all = AHEAD_BYTES / usize::try_from(each).unwrap_or(usize::MAX);

@@ -1,4 +1,5 @@
-//! Records results: many outputs in one call, or a single result until it is recorded or has lost its meaning.
+//! Records results: many outputs in one call, or a single result until it is recorded or no longer
+//! needed.
 
 use std::{
     borrow::Cow,
@@ -33,7 +34,8 @@ use crate::{
 /// An output and the attempt that returned it.
 pub(crate) type Output<'a> = (&'a AttemptKey, &'a RawValue);
 
-/// How often the database may refuse an output, for a reason that could pass, before the attempt fails instead.
+/// The number of times that the database may refuse an output for a transient reason before the
+/// attempt fails instead.
 const MOST_REFUSALS: u32 = 4;
 
 /// The same where the server did not answer in time: each further call gets twice as much.
@@ -46,7 +48,8 @@ pub(crate) trait Calls: Send + Sync + 'static {
         outputs: &'a [Output<'a>],
     ) -> BoxFuture<'a, Result<Vec<Completed>, CallError>>;
 
-    /// The same for an output that was refused before. It may take long, and others do not wait for it.
+    /// The same for an output that was refused before. It may take long, and others do not wait for
+    /// it.
     fn complete_again<'a>(
         &'a self,
         outputs: &'a [Output<'a>],
@@ -118,7 +121,7 @@ pub(crate) struct Recorder<C> {
     wakeup: Wakeup,
     /// Single results take turns, so that a burst of failures does not take the whole pool.
     turn: Semaphore,
-    /// Those that were refused have turns of their own: a call that runs into a time limit keeps nobody else waiting.
+    /// Refused ones are recorded separately: a call that runs into a time limit delays no other.
     refused_turn: Semaphore,
     /// The results that were accepted and are not recorded.
     unrecorded: AtomicUsize,
@@ -140,7 +143,8 @@ impl<C: Calls> Recorder<C> {
         self.unrecorded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of results that were accepted, and neither recorded nor found to have lost their meaning.
+    /// The number of results that were accepted, and neither recorded nor found to have lost their
+    /// meaning.
     pub(crate) fn unrecorded(&self) -> usize {
         self.unrecorded.load(Ordering::Relaxed)
     }
@@ -185,7 +189,7 @@ impl<C: Calls> Recorder<C> {
     async fn fail(&self, finished: &Finished, failure: &Failure) -> Result<(), CallError> {
         let aftermath = self.fail_in_some_words(&finished.key, failure).await?;
         if aftermath == Aftermath::Failed {
-            // Steps that go on without this one may be ready now.
+            // Steps that continue without this one may be ready now.
             self.wakeup.wake_for_ready();
         }
         finished
@@ -194,7 +198,8 @@ impl<C: Calls> Recorder<C> {
         Ok(())
     }
 
-    /// Some failure can always be stored, though not each text: the database's encoding, or a constraint, may refuse it.
+    /// Some failure can always be stored, though not each text: the database's encoding, or a
+    /// constraint, may refuse it.
     async fn fail_in_some_words(
         &self,
         key: &AttemptKey,
@@ -223,7 +228,7 @@ impl<C: Calls> Recorder<C> {
         self.calls.fail(key, &wordless).await
     }
 
-    /// Records one accepted result alone, and does not rest before it is recorded or nobody waits for it any more.
+    /// Records one accepted result alone, until it is recorded or no longer needed.
     pub(crate) async fn insist(&self, mut finished: Finished) {
         let mut backoff = Backoff::database();
         let mut refusals = 0;
@@ -242,7 +247,8 @@ impl<C: Calls> Recorder<C> {
                     return self.settled(1);
                 }
                 ErrorClass::PoolClosed => return give_up(&finished, &error),
-                // By then the task was given to another attempt, and this one's result would be ignored.
+                // By then the task was given to another attempt, and this one's result would be
+                // ignored.
                 ErrorClass::Other | ErrorClass::Data
                     if Instant::now() >= finished.current_until =>
                 {
@@ -265,8 +271,8 @@ impl<C: Calls> Recorder<C> {
         }
     }
 
-    /// Records one result alone, trying once. An output that the database refuses, at once for good or again and again (`refusals`), becomes the
-    /// failure that is recorded instead.
+    /// Records one result alone, trying once. An output that the database refuses, at once
+    /// permanently or again and again (`refusals`), becomes the failure that is recorded instead.
     pub(crate) async fn record(
         &self,
         finished: &mut Finished,
@@ -310,8 +316,8 @@ impl<C: Calls> Recorder<C> {
         if *refusals < most {
             return Err(error);
         }
-        // The handler succeeded, but what it returned can't be stored. A database that can't store the failure either is the one at fault, and
-        // the output stays.
+        // The handler succeeded, but what it returned can't be stored. A database that can't store
+        // the failure either is the one at fault, and the output stays.
         let failure = unstorable(&error, is_final);
         if is_final {
             finished.result = Err(failure.clone());
@@ -350,7 +356,8 @@ fn in_ascii(text: &str) -> String {
     stored_text(&escaped)
 }
 
-/// In the span of the attempt. The fields are those of the event too: a filter that takes warnings only has no spans.
+/// In the span of the attempt. The fields are those of the event too: a filter that takes warnings
+/// only has no spans.
 fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
     let Finished {
         key, max_attempts, ..
@@ -408,7 +415,7 @@ fn log_failed(finished: &Finished, failure: &Failure, aftermath: Aftermath) {
     }
 }
 
-/// What a handler failed with, where that could not be recorded: nothing else tells.
+/// Returns the error of a handler that could not be recorded: nothing else reports it.
 fn failure_of(finished: &Finished) -> Option<Cow<'_, str>> {
     let failure = finished.result.as_ref().err()?;
     Some(printable(&failure.message))

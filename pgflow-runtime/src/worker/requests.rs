@@ -1,4 +1,4 @@
-//! Who asks workers to stop: signals, or a future of the caller's.
+//! The sources of stop requests for workers: signals, or a future of the caller.
 
 use std::future::pending;
 

@@ -12,7 +12,8 @@ use crate::sql::{
     retry::Backoff,
 };
 
-/// Runs until nobody can send anything any more. What gathers during a call goes back with the next one.
+/// Runs until all senders are dropped. Tasks that arrive during a call are returned with the next
+/// one.
 pub(crate) async fn run(shared: Arc<Shared>, mut tasks: mpsc::UnboundedReceiver<Start>) {
     let calls = Limited::new(shared.pool.clone());
     while let Some(first) = tasks.recv().await {

@@ -33,16 +33,18 @@ use crate::sql::{
     worker::{mark_worker_draining, mark_worker_stopped},
 };
 
-/// What a shutdown may take on top of its timeout: results of handlers that ended at the last moment still reach the database.
+/// The time that a shutdown may take in addition to its timeout: results of handlers that ended at
+/// the last moment still reach the database.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// How long it may take to say that a worker drains or has stopped.
+/// The longest time to report that a worker drains or has stopped.
 const MARK: Duration = Duration::from_secs(30);
 
-/// How many results may wait while the database records others: as many as the next call takes.
+/// The number of results that may wait while the database records others: as many as the next call
+/// takes.
 const MOST_RESULTS: usize = 100;
 
-/// What the parts of one worker share.
+/// The state that the parts of one worker share.
 pub(crate) struct Shared {
     pub(crate) pool: PgPool,
     pub(crate) worker_id: Uuid,
@@ -72,7 +74,8 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// Claims, runs and records until the worker is asked to stop; then drains. Dropping the future ends everything at once.
+/// Claims, runs and records until the worker is asked to stop; then drains. Dropping the future
+/// ends everything at once.
 pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
     let (sender, receiver) = mpsc::channel(shared.options.concurrency.max(MOST_RESULTS));
     let (unstarted, inbox) = mpsc::unbounded_channel();
@@ -93,9 +96,11 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> Result<(), WorkerError> {
         let shared = Arc::clone(&shared);
         spawn(async move { mark_draining(&shared).await })
     });
-    // Takes the executor: with it go the last senders, and the completer and the returner end when all is recorded.
+    // Takes the executor: with it go the last senders, and the completer and the returner end when
+    // all is recorded.
     executor.drain(deadline).await;
-    // Side by side: a handler that blocks its thread keeps both from ending, and costs the grace only once.
+    // Side by side: a handler that blocks its thread keeps both from ending, and costs the grace
+    // only once.
     tokio::join!(flush(completer, deadline), flush(returner, deadline));
     drop(draining);
     // Before the row says so: a worker that has stopped must not be found missing.

@@ -1,4 +1,4 @@
-//! How the parts of a worker are told to stop.
+//! Stop requests for the parts of a worker.
 
 use std::{
     future::Future,
@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::WorkerError;
 use crate::lock::lock;
 
-/// Told once, seen by every part: stop claiming, and end within the shutdown timeout, counted from now.
+/// Told once, seen by every part: stop claiming, and end within the shutdown timeout, counted from
+/// now.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
     state: Arc<State>,
@@ -23,7 +24,7 @@ struct State {
     requested: CancellationToken,
     since: OnceLock<Instant>,
     fault: Mutex<Option<WorkerError>>,
-    /// Why the database asked for an end.
+    /// The reason of the database's stop request.
     deprecated: OnceLock<String>,
     /// A request to it is one to this, too.
     parent: Option<Stop>,
@@ -60,7 +61,8 @@ impl Stop {
         self.state.deprecated.get().map(String::as_str)
     }
 
-    /// Asks for a graceful end because the worker can't go on; the first fault is what the worker returns.
+    /// Asks for a graceful end because the worker can't continue; the first fault is what the
+    /// worker returns.
     pub(crate) fn fail(&self, fault: WorkerError) {
         self.fault().get_or_insert(fault);
         self.request();
@@ -79,7 +81,7 @@ impl Stop {
         self.state.requested.child_token()
     }
 
-    /// When handlers must have ended; counted from now while nobody asked for an end.
+    /// Returns the deadline of the handlers; counted from now until a stop is requested.
     pub(crate) fn deadline(&self, timeout: Duration) -> Instant {
         self.since().unwrap_or_else(Instant::now) + timeout
     }
@@ -112,7 +114,7 @@ impl Stop {
         self.state.requested.run_until_cancelled(future).await
     }
 
-    /// What the worker returns.
+    /// Returns the result of the worker.
     pub(crate) fn result(&self) -> Result<(), WorkerError> {
         self.fault().take().map_or(Ok(()), Err)
     }

@@ -1,8 +1,9 @@
 //! SIGTERM and ctrl-c, for workers that run in the foreground.
 //!
-//! A task on pgflow's own thread takes them, so handlers that block their threads can't keep the
-//! process from hearing. The first signal asks the workers to stop, the second ends the process.
-//! While no worker runs in the foreground a signal does what it did before the first one ran.
+//! A task on pgflow's own thread receives them, so handlers that block their threads can't keep the
+//! process from reacting. The first signal asks the workers to stop, the second ends the process.
+//! While no worker runs in the foreground, a signal has the effect that it had before the first one
+//! ran.
 
 use std::{
     io, process,
@@ -136,7 +137,7 @@ fn listening() -> io::Result<()> {
 enum Before {
     /// Nobody: it ends the process.
     Nobody,
-    /// The program handles it by itself, or ignores it.
+    /// The program handles it itself, or ignores it.
     #[cfg(unix)]
     Program,
 }

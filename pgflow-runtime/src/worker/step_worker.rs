@@ -19,10 +19,12 @@ use crate::{
     startup::StartupError,
 };
 
-/// Runs one step of a flow that has a queue for each of its steps, that is, one declared `with_step_queues`.
+/// Runs one step of a flow that has a queue for each of its steps, that is, one declared
+/// `with_step_queues`.
 ///
-/// Each step needs at least one such worker: tasks of a step without one wait. Which process runs which is up to you;
-/// [`all`](Self::all) makes one for each, and [`Workers`](super::Workers) runs any choice of them in one process.
+/// Each step needs at least one such worker: tasks of a step without one wait. Which process runs
+/// which is up to you; [`all`](Self::all) makes one for each, and [`Workers`](super::Workers) runs
+/// any choice of them in one process.
 ///
 /// ```no_run
 /// # async fn run<F>(pool: sqlx::PgPool, fetch: F::Step) -> Result<(), Box<dyn std::error::Error>>
@@ -65,7 +67,8 @@ where
     OfKnownQueues<Self, F>: RunsStepQueues<F>,
 {
     /// A worker whose handler takes `state`.
-    // Not any type with a bound of ours, as `new`: with both types known, rustc sees that arguments were swapped.
+    // Not any type with a bound of ours, as `new`: with both types known, rustc sees that arguments
+    // were swapped.
     pub fn with_state(step: F::Step, state: F::State) -> Self
     where
         F: Flow,
@@ -114,21 +117,23 @@ impl<F> StepWorker<F> {
 
     option_functions!(builder.settings, builder.shutdown_on);
 
-    /// The name under which operators fence and enable the worker: 1 to 128 characters, no spaces; the name of the step's queue by default.
+    /// The name under which operators fence and enable the worker: 1 to 128 characters, no spaces;
+    /// the name of the step's queue by default.
     pub fn function_name(mut self, name: impl Into<String>) -> Self {
         self.builder.settings.function_name = Some(name.into());
         self
     }
 
-    /// Starts the worker and returns once it is registered; it then serves in the background. Warns in the log when other steps of the flow
-    /// have no worker yet.
+    /// Starts the worker and returns once it is registered; it then serves in the background. Warns
+    /// in the log when other steps of the flow have no worker yet.
     ///
     /// Installs no signal handlers: use the handle, or [`shutdown_on`](Self::shutdown_on).
     pub async fn start(self, pool: &PgPool) -> Result<WorkerHandle, StartupError> {
         self.into_group().start(pool).await.map(WorkerHandle::new)
     }
 
-    /// Starts the worker and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
+    /// Starts the worker and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on),
+    /// then drains.
     ///
     /// A second signal ends the process at once, with exit code 143 for SIGTERM and 130 for ctrl-c,
     /// whatever handlers do. Dropping the future ends the worker at once. In both cases the tasks

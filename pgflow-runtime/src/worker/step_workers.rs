@@ -18,10 +18,11 @@ use crate::{
 
 /// One worker for each step of a flow, all in this process: [`StepWorker::all`].
 ///
-/// They are started and stopped together. One that fails, or whose function is out of service, leaves
-/// the others alone, as in [`Workers`](super::Workers).
+/// They are started and stopped together. One that fails, or whose function is out of service,
+/// leaves the others alone, as in [`Workers`](super::Workers).
 ///
-/// What is set here holds for each worker; what [`step`](Self::step) sets comes first, in whichever order both are called.
+/// Settings here apply to each worker; those of [`step`](Self::step) take precedence, in whichever
+/// order both are called.
 ///
 /// ```no_run
 /// # async fn run<F>(pool: sqlx::PgPool, embed: F::Step) -> Result<(), Box<dyn std::error::Error>>
@@ -57,9 +58,11 @@ impl<F> StepWorkers<F> {
 
     option_functions!(settings, shutdown_on);
 
-    /// Sets options of one step's worker: `set` returns the worker that it is given, with these options.
+    /// Sets options of one step's worker: `set` returns the worker that it is given, with these
+    /// options.
     ///
-    /// Only options count: the worker stays the one of this step, an `F::Step`, with the state that all share.
+    /// Only options count: the worker stays the one of this step, an `F::Step`, with the state that
+    /// all share.
     pub fn step<S>(mut self, step: S, set: impl FnOnce(StepWorker<F>) -> StepWorker<F>) -> Self
     where
         F: Flow,
@@ -81,15 +84,17 @@ impl<F> StepWorkers<F> {
         self
     }
 
-    /// Starts the workers one after the other and returns once all are registered; they then serve in the background. When one can't start,
-    /// those that did are shut down before the error is returned.
+    /// Starts the workers one after the other and returns once all are registered; they then serve
+    /// in the background. When one can't start, those that did are shut down before the error is
+    /// returned.
     ///
     /// Installs no signal handlers: use the handle, or [`shutdown_on`](Self::shutdown_on).
     pub async fn start(self, pool: &PgPool) -> Result<WorkersHandle, StartupError> {
         self.into_group().start(pool).await.map(WorkersHandle::new)
     }
 
-    /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
+    /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on),
+    /// then drains.
     ///
     /// A second signal ends the process at once, with exit code 143 for SIGTERM and 130 for ctrl-c,
     /// whatever handlers do. Dropping the future ends the workers at once. In both cases the tasks

@@ -1,5 +1,5 @@
-//! A worker through the whole life of its process: it comes back after its function was out of
-//! service, for as long as other workers of the process serve.
+//! A worker through the whole life of its process: it returns after its function was out of
+//! service, while other workers of the process serve.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -25,9 +25,9 @@ use crate::{
     startup::{FunctionDisabled, StartupError, Target},
 };
 
-/// How often a worker whose function is out of service looks whether it still is.
+/// The interval at which a worker whose function is out of service checks it again.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long such a look may take.
+/// The longest time for such a check.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The workers of a process that serve right now.
@@ -81,7 +81,7 @@ pub(super) struct Member {
     _request: Option<AbortOnDropHandle<()>>,
 }
 
-/// What follows the end of a registration.
+/// The action after the end of a registration.
 enum Next {
     End(Result<(), WorkerError>),
     /// The worker's result should it not come back.
@@ -131,7 +131,7 @@ impl Member {
         })
     }
 
-    /// Serves until the worker is asked to stop, or fails for good.
+    /// Serves until the worker is asked to stop, or fails permanently.
     pub(super) async fn live(self, mut registered: Registered) -> Result<(), WorkerError> {
         loop {
             let Registered {
@@ -196,7 +196,7 @@ impl Member {
         }
     }
 
-    /// Says that the worker did not start, but may later.
+    /// Logs that the worker did not start, but may later.
     pub(super) fn report_absence(&self, disabled: &FunctionDisabled) {
         self.out_of_service(disabled, state_of(disabled));
     }

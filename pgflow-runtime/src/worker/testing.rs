@@ -20,7 +20,7 @@ use crate::{
     sql::claim::ClaimedTask,
 };
 
-/// What the handler of the only step does.
+/// The action of the handler of the only step.
 pub(crate) type Act = fn(attempt: i32) -> BoxFuture<'static, Result<Box<RawValue>, StepError>>;
 
 /// A single step without options.
@@ -90,7 +90,7 @@ pub(crate) fn options(function_name: &str) -> WorkerOptions {
     Settings::default().options(|| function_name.to_owned())
 }
 
-/// A worker of a flow with one step, whose handler does as it is told.
+/// A worker of a flow with one step, with the given handler.
 pub(crate) fn shared(act: Option<Act>, concurrency: usize) -> Arc<Shared> {
     let mut options = options("play");
     options.concurrency = concurrency;

@@ -17,11 +17,13 @@ use tokio::{
 
 use crate::{lock::lock, sql::retry::jittered, startup::Target};
 
-/// The database notifies once per queue and 20 ms. What others committed meanwhile is found when the claimer looks again, so long after a notification;
-/// a transaction that was about to commit may need a moment more.
+/// The database notifies once per queue and 20 ms. The claimer polls again this long after a
+/// notification, and finds tasks that were committed meanwhile; a transaction that was about to
+/// commit may need a moment more.
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(75)];
 
-/// A hint that there may be tasks: never needed, because the claimer also polls, and never wrong, because it only leads to a claim.
+/// A hint that there may be tasks: never needed, because the claimer also polls, and never wrong,
+/// because it only leads to a claim.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wakeup {
     hint: Arc<Hint>,
@@ -40,17 +42,18 @@ struct Hint {
 #[derive(Debug, Default)]
 struct Idle {
     asleep_since: Option<Instant>,
-    /// When somebody else looked for it and found nothing.
+    /// The time at which another task polled for it and found nothing.
     looked_at: Option<Instant>,
 }
 
-/// Whom the tasks concern that a worker's results make ready.
+/// The workers that a worker's results concern, because they make tasks ready.
 #[derive(Debug, Clone, Default)]
 enum Reach {
     #[default]
     Itself,
     Flow(&'static str),
-    /// Workers of other steps: those that come after the worker's own, which gets no tasks by its own results.
+    /// Workers of other steps: those that come after the worker's own, which gets no tasks by its
+    /// own results.
     Steps(&'static str, Arc<[usize]>),
 }
 
@@ -103,8 +106,8 @@ impl Wakeup {
         wakeup
     }
 
-    /// Wakes the claimers, of this worker and others, that tasks may be for which a result of this worker made ready; keeps one that is
-    /// awake from falling asleep the next time.
+    /// Wakes the claimers, of this worker and others, that tasks may be for which a result of this
+    /// worker made ready; keeps one that is awake from falling asleep the next time.
     pub(crate) fn wake_for_ready(&self) {
         match &self.reach {
             Reach::Itself => self.hint.notify.notify_one(),
@@ -120,19 +123,20 @@ impl Wakeup {
         self.hint.notify.notify_one();
     }
 
-    /// The claimer need not look by itself: somebody did at that time, and found nothing.
+    /// The claimer need not poll on its own: another task did at that time, and found nothing.
     pub(crate) fn looked(&self, at: Instant) {
         lock(&self.hint.idle).looked_at = Some(at);
     }
 
-    /// When it was last known that there is nothing to do; none while the claimer is awake.
+    /// Returns the time since which there is nothing to do; none while the claimer is awake.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let idle = lock(&self.hint.idle);
         idle.asleep_since
             .map(|since| idle.looked_at.map_or(since, |at| at.max(since)))
     }
 
-    /// Wakes this worker's claimer because the database says that there are tasks, or may have said so.
+    /// Wakes this worker's claimer because the database says that there are tasks, or may have said
+    /// so.
     pub(crate) fn announce(&self) {
         self.hint.announced.store(true, Ordering::Release);
         self.hint.notify.notify_one();
@@ -144,9 +148,9 @@ impl Wakeup {
 pub(crate) struct Sleeper<'a> {
     wakeup: &'a Wakeup,
     poll_interval: Duration,
-    /// When the claimer last answered hints.
+    /// The time at which the claimer last answered hints.
     answered_at: Instant,
-    /// When it last answered one of the database.
+    /// The time at which it last answered a hint of the database.
     announced_at: Option<Instant>,
 }
 
@@ -171,8 +175,8 @@ impl<'a> Sleeper<'a> {
         }
     }
 
-    /// Sleeps until a hint comes, or it is time to look without one: after the poll interval, jittered, or soon after a
-    /// notification. Looks that somebody else makes for it put that off.
+    /// Sleeps until a hint arrives, or it is time to poll without one: after the poll interval,
+    /// jittered, or soon after a notification. Polls by another task postpone it.
     pub(crate) async fn sleep(&self) {
         let hint = &self.wakeup.hint;
         let asleep = Asleep::new(hint);
@@ -190,7 +194,8 @@ impl<'a> Sleeper<'a> {
         }
     }
 
-    /// One whose time came during the last claim is due: the claim may not have seen what it is for.
+    /// One whose time came during the last claim is due: the claim may not have seen what it is
+    /// for.
     fn next_look(&self) -> Option<Instant> {
         let announced_at = self.announced_at?;
         LOOK_AGAIN
@@ -223,7 +228,8 @@ impl Drop for Asleep<'_> {
     }
 }
 
-/// The steps that wait for this one, also by way of others: one in between may be skipped, or have no tasks.
+/// The steps that wait for this one, also by way of others: one in between may be skipped, or have
+/// no tasks.
 fn after(definition: &FlowDefinition<'_>, step: usize) -> Arc<[usize]> {
     let steps = definition.steps;
     let mut found: Vec<usize> = Vec::new();

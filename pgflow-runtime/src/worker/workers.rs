@@ -17,11 +17,12 @@ use crate::startup::StartupError;
 /// waits, and starts when its function is in service again.
 ///
 /// A worker that ends while it serves, because of a message that it can't take or of a fence, stops
-/// alone: the others go on, and it comes back like that. The process ends when none serves any
+/// alone: the others continue, and it comes back like that. The process ends when none serves any
 /// more. [`health`](Self::health) and the log show which one is out of service, and so does the
 /// error at the end.
 ///
-/// Workers of one process wake each other: a step that one makes ready is claimed by another without a wait for its next look.
+/// Workers of one process wake each other: a step that one makes ready is claimed by another
+/// without a wait for its next look.
 ///
 /// ```no_run
 /// # async fn run<Plain, Ingest>(pool: sqlx::PgPool, fetch: Ingest::Step) -> Result<(), Box<dyn std::error::Error>>
@@ -73,8 +74,8 @@ impl Workers {
         self
     }
 
-    /// Whether the database's notifications wake the workers, all but those that were told themselves; yes by default. See
-    /// [`FlowWorker::listen`].
+    /// Sets whether the database's notifications wake the workers, except those with their own
+    /// setting; yes by default. See [`FlowWorker::listen`].
     pub fn listen(mut self, listen: bool) -> Self {
         self.group.listen(listen);
         self
@@ -107,7 +108,8 @@ impl Workers {
         self.group.health()
     }
 
-    /// Starts the workers one after the other and returns once all are registered; they then serve in the background.
+    /// Starts the workers one after the other and returns once all are registered; they then serve
+    /// in the background.
     ///
     /// Installs no signal handlers: use the handle, or [`shutdown_on`](Self::shutdown_on).
     ///
@@ -118,7 +120,8 @@ impl Workers {
         self.group.start(&self.pool).await.map(WorkersHandle::new)
     }
 
-    /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on), then drains.
+    /// Starts the workers and serves until SIGTERM, ctrl-c or [`shutdown_on`](Self::shutdown_on),
+    /// then drains.
     ///
     /// A second signal ends the process at once, with exit code 143 for SIGTERM and 130 for ctrl-c,
     /// whatever handlers do. Dropping the future ends the workers at once. In both cases the tasks
@@ -143,7 +146,7 @@ impl fmt::Debug for Workers {
     }
 }
 
-/// What can be [added](Workers::add) to [`Workers`].
+/// A worker, or several, that can be [added](Workers::add) to [`Workers`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be added to `Workers`",
     label = "expected a `FlowWorker`, a `StepWorker`, or `StepWorker::<..>::all()`"

@@ -100,7 +100,7 @@ const STAGES: [Stage; 4] = [
     }),
 ];
 
-/// Whether the command line of any process names `directory`.
+/// Returns whether the command line of any process names `directory`.
 fn is_in_use(directory: &Path) -> bool {
     command_lines().contains(directory.to_str().unwrap())
 }

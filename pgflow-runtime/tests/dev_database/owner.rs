@@ -1,4 +1,5 @@
-//! A process of its own that owns a development database: this test program again, running `owner_process`.
+//! A process of its own that owns a development database: this test program again, running
+//! `owner_process`.
 
 use std::env;
 use std::io::{BufRead, BufReader, Lines};
@@ -13,8 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::place::scratch;
 
-/// How the process proceeds when its database is ready; every way but `Hold` ends the process.
-/// All but `Report` and `Migrate` leave another child of the process running.
+/// The behaviour of the process once its database is ready; all except `Hold` end the process. All
+/// except `Report` and `Migrate` leave another child of the process running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Hold,
@@ -164,7 +165,7 @@ impl Owner {
             .unwrap_or_else(|| panic!("the owner ended without saying any of {prefixes:?}"))
     }
 
-    /// What ctrl-c in a terminal does.
+    /// Does the same as ctrl-c in a terminal.
     pub(crate) fn interrupt_group(&self) {
         assert!(sh("kill -s INT -- \"-$1\"", &self.process.id().to_string()));
     }

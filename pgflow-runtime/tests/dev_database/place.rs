@@ -1,4 +1,4 @@
-//! Where the tests put their servers.
+//! The directories of the tests' servers.
 
 use std::env;
 use std::fs;
@@ -9,7 +9,8 @@ use std::process::Command;
 use pgflow_runtime::dev::{DevBuilder, DevDatabase};
 use tempfile::TempDir;
 
-/// Memory where there is enough of it, because starting and stopping servers is mostly work for the disk.
+/// Memory where there is enough of it, because starting and stopping servers is mostly work for the
+/// disk.
 pub(crate) fn scratch() -> PathBuf {
     const MEMORY: &str = "/dev/shm";
     const ENOUGH_KIB: u64 = 1024 * 1024;

@@ -1,4 +1,4 @@
-//! What a private server offers, and what it says when it can't.
+//! The functions of a private server, and its messages when it can't start.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
-//! `add_step`: what is stored, and what a repeated call leaves as it is. What is refused is in `refusals`.
+//! `add_step`: what is stored, and what a repeated call leaves as it is. What is refused is in
+//! `refusals`.
 
 mod refusals;
 

@@ -1,4 +1,4 @@
-//! What `add_step` refuses: no step, no flow, or not the step that is stored.
+//! The refusals of `add_step`: no step, no flow, or not the step that is stored.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;

@@ -1,4 +1,5 @@
-//! The body of a message is an envelope: the row decides which task it is, and a body that contradicts it is fatal.
+//! The body of a message is an envelope: the row decides which task it is, and a body that
+//! contradicts it is fatal.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;
@@ -90,7 +91,8 @@ async fn what_stands_in_a_key_and_names_nothing_is_fatal() {
     assert_invariants(&db.pool).await;
 }
 
-/// A task that has ended, or is being run, is no excuse: whoever wrote the body meant something else.
+/// A task that has ended, or is being run, is no excuse: whoever wrote the body meant something
+/// else.
 #[tokio::test]
 async fn a_wrong_body_is_fatal_whatever_has_become_of_its_task() {
     let db = TestDb::new().await;

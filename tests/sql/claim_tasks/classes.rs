@@ -12,7 +12,8 @@ use crate::support::invariants::assert_invariants;
 use crate::support::rows::{Message, archived, messages, show_all, task, tasks};
 use crate::support::sessions::{holding, without_waiting};
 
-/// Lets the one started task look as if it had been started so many seconds ago; returns that moment.
+/// Lets the one started task look as if it had been started so many seconds ago; returns that
+/// moment.
 async fn started_ago(pool: &PgPool, seconds: i32) -> DateTime<Utc> {
     sqlx::query_scalar(
         "update pgflow.step_tasks

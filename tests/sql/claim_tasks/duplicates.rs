@@ -1,5 +1,5 @@
-//! A message of a started task that is read again, as often as it may be: the task goes on as if nobody had seen it, and is recovered
-//! when its time has come.
+//! A message of a started task that is read again, as often as it may be: the task continues as if
+//! nobody had seen it, and is recovered when its time has come.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

@@ -1,4 +1,5 @@
-//! Messages that are not this worker's to run: the whole claim is refused, and the worker's function is disabled.
+//! Messages that are not this worker's to run: the whole claim is refused, and the worker's
+//! function is disabled.
 
 use serde_json::{Value, json};
 use sqlx::Row;
@@ -35,7 +36,7 @@ async fn send(pool: &PgPool, queue: &str, body: Value) -> i64 {
         .expect("sent")
 }
 
-/// Everything that a claim may change, but for the worker functions.
+/// Everything that a claim may change, except the worker functions.
 async fn everything(pool: &PgPool) -> Value {
     sqlx::query_scalar(
         "select jsonb_build_object(

@@ -1,4 +1,5 @@
-//! What a claimed task is given: the flow's input, its dependencies' outputs, an element; and the flow's input beside it where it is wanted.
+//! The input of a claimed task: the flow's input, its dependencies' outputs, an element; and the
+//! flow's input in addition if it is wanted.
 
 use serde_json::{Value, json};
 
@@ -159,7 +160,7 @@ async fn the_flow_s_input_is_delivered_to_registered_steps_only_and_never_twice(
     assert_invariants(&db.pool).await;
 }
 
-/// Raising would block the queue for good: each claim would come upon this task first.
+/// Raising would block the queue permanently: each claim would come upon this task first.
 #[tokio::test]
 async fn outputs_that_are_together_too_large_for_one_object_are_told_to_the_handler() {
     let (db, worker) = database_with(&[

@@ -1,5 +1,5 @@
-//! Batches in which messages of every class lie together, in every order: what becomes of each does not depend on its neighbours, unless
-//! one of them is not this worker's to run.
+//! Batches in which messages of every class lie together, in every order: what becomes of each does
+//! not depend on its neighbours, unless one of them is not this worker's to run.
 
 mod world;
 
@@ -98,7 +98,7 @@ fn assert_same(actual: &Value, expected: &Value, what: &impl std::fmt::Debug) {
     assert!(found.is_empty(), "{what:?}\n{}", found.join("\n"));
 }
 
-/// What a claim of one queued message is to say.
+/// Returns the expected result of a claim of one queued message.
 fn claimed(world: &World, id: i64) -> Value {
     json!([{
         "outcome": "claimed", "run_id": world.run(Class::Queued), "step_slug": "a", "task_index": 0, "attempt": 1, "max_attempts": 3,
@@ -107,7 +107,7 @@ fn claimed(world: &World, id: i64) -> Value {
     }])
 }
 
-/// What a refusal is to say.
+/// Returns the expected refusal.
 fn refused(world: &World, bad: &[(i64, String)]) -> Value {
     let rows = bad.iter().map(|(id, reason)| {
         json!({

@@ -1,4 +1,5 @@
-//! What the tables refuse of rows that have ended, whoever writes: outputs, sizes and stamps that contradict a status.
+//! The constraints of the tables on ended rows, for every writer: outputs, sizes and stamps that
+//! contradict a status.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;

@@ -1,4 +1,5 @@
-//! What the tables themselves refuse, whoever writes: rows that the functions never make must not come from elsewhere either.
+//! The constraints of the tables, for every writer: rows that the functions never create must not
+//! come from elsewhere either.
 
 mod ended_rows;
 

@@ -1,4 +1,5 @@
-//! Queues that belong to somebody else, or are not what they should be: refused, with both owners named, and nothing changed.
+//! Queues that belong to somebody else, or are not what they should be: refused, with both owners
+//! named, and nothing changed.
 
 use serde_json::Value;
 use sqlx::postgres::PgPool;
@@ -26,8 +27,9 @@ async fn compiled(pool: &PgPool, mode: &str) -> Value {
     answer
 }
 
-/// Prepares a database for each queue mode, and checks how the flow that it lacks is refused. `{queue}` stands for the flow's last queue,
-/// `{QUEUE}` for the same in upper case. Once `cure` is done, the flow is compiled.
+/// Prepares a database for each queue mode, and checks how the flow that it lacks is refused.
+/// `{queue}` stands for the flow's last queue, `{QUEUE}` for the same in upper case. Once `cure` is
+/// done, the flow is compiled.
 async fn assert_a_missing_flow_is_refused(prepare: &str, message: &str, cure: &str) {
     for (mode, queue) in LAST_QUEUES {
         let filled = |text: &str| {

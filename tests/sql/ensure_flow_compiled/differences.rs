@@ -1,4 +1,4 @@
-//! What counts as another shape, and what does not.
+//! The differences that make another shape, and those that do not.
 
 use serde_json::{Value, json};
 

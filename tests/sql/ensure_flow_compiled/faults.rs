@@ -1,7 +1,7 @@
 //! Starts that fail at each point where they write or ask PGMQ: no row and no queue is left.
 //!
-//! Each point strikes at its first pass, at its second, and so on, until a start comes through; how often it was passed proves that the
-//! point is on the way.
+//! Each point strikes at its first pass, at its second, and so on, until a start comes through; how
+//! often it was passed proves that the point is on the way.
 
 use serde_json::json;
 use sqlx::PgConnection;
@@ -14,7 +14,8 @@ use crate::support::flows::{FUNCTION, Step, claim, start, step, step_worker};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::raised;
 
-/// `strike` raises an error at the pass whose number is in `plan`. Sequences count what is rolled back, too.
+/// `strike` raises an error at the pass whose number is in `plan`. Sequences count what is rolled
+/// back, too.
 const FAULTS: &str = "
     create schema faults;
     create table faults.plan (pass bigint);
@@ -91,7 +92,7 @@ fn call(function: &str, returns: &str) -> [String; 2] {
     ]
 }
 
-/// What startup does in its one transaction, with a worker for each step of the flow.
+/// Executes the one transaction of startup, with a worker for each step of the flow.
 async fn start_up(session: &mut PgConnection, steps: &[Step]) -> sqlx::Result<String> {
     let answer = ensure_in(&mut *session, "step", steps).await?;
     sqlx::query("select pgflow.track_worker_function($1)")
@@ -115,7 +116,8 @@ async fn start_up(session: &mut PgConnection, steps: &[Step]) -> sqlx::Result<St
     Ok(answer["status"].as_str().expect("a status").to_owned())
 }
 
-/// Lets starts fail at each pass of a point, until one gets as far as its commit; that one is undone. Returns how many failed.
+/// Lets starts fail at each pass of a point, until one gets as far as its commit; that one is
+/// undone. Returns how many failed.
 async fn passes(db: &TestDb, [add, remove]: &[String; 2], steps: &[Step], status: &str) -> usize {
     for failed in 0..50 {
         let pass = failed + 1;

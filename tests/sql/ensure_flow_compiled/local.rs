@@ -1,4 +1,5 @@
-//! Local databases: a changed definition drains the flow's workers, then takes the place of the old one.
+//! Local databases: a changed definition drains the flow's workers, then takes the place of the old
+//! one.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +40,8 @@ async fn ask(pool: &PgPool, mode: &str, steps: &[Step]) -> Value {
     ensure_in(pool, mode, steps).await.expect("an answer")
 }
 
-/// The answer about a new definition of flow `orders` with two steps, the second of them another one.
+/// The answer about a new definition of flow `orders` with two steps, the second of them another
+/// one.
 fn changed(status: &str, workers: &Value) -> Value {
     json!({
         "status": status, "mismatch_kind": "shape", "options_differ": [], "workers": workers,
@@ -227,7 +229,8 @@ async fn dead_workers_hold_nothing_up_whatever_they_had_started() {
             ask(&db.pool, mode, &new()).await,
             changed("recompiled", &json!([]))
         );
-        // Should it only have been slow: it is told to stop, and gets no task of the new definition.
+        // Should it only have been slow: it is asked to stop, and gets no task of the new
+        // definition.
         start(&db.pool, "orders", json!({})).await;
         assert!(claim(&db.pool, dead, 10).await.is_empty());
         assert_invariants(&db.pool).await;
@@ -320,7 +323,8 @@ async fn a_new_definition_that_can_not_be_stored_leaves_the_old_one_as_it_was() 
 
 #[tokio::test]
 async fn a_new_definition_whose_queues_collide_leaves_the_old_one_as_it_was() {
-    // A foreign queue; a queue of the flow itself that was taken off the list, so that it was not deleted with it.
+    // A foreign queue; a queue of the flow itself that was taken off the list, so that it was not
+    // deleted with it.
     for (prepare, message) in [
         (
             "select pgmq.create('orders__c')",

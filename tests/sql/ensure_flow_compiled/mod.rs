@@ -1,4 +1,5 @@
-//! `ensure_flow_compiled`: compiles what is missing, verifies what is there, refuses the rest and leaves nothing behind.
+//! `ensure_flow_compiled`: compiles what is missing, verifies what is there, refuses the rest and
+//! leaves nothing behind.
 
 mod collisions;
 mod differences;

@@ -1,4 +1,5 @@
-//! A production database never changes a stored definition, and nothing that a worker can say or do makes it one that does.
+//! A production database never changes a stored definition, and nothing that a worker can say or do
+//! makes it one that does.
 
 use pgflow_migrations::{FUNCTIONS, MIGRATIONS};
 use serde_json::json;
@@ -161,7 +162,8 @@ fn no_sql_reads_a_setting_of_the_session() {
         .iter()
         .map(|function| (function.name, function.sql));
     for (name, sql) in files.chain(functions) {
-        // The transaction's own, and two that a worker sets for its own claims; none that concerns definitions.
+        // The transaction's own, and two that a worker sets for its own claims; none that concerns
+        // definitions.
         let sql = [
             "current_setting('transaction_isolation')",
             "current_setting('pgflow.careful_claims', true)",
@@ -208,7 +210,8 @@ async fn no_setting_of_the_session_makes_production_local() {
     assert_eq!(answer.expect("an answer")["status"], "mismatch");
 }
 
-/// A session of a role that may call every function of pgflow and read every table: more than a worker needs.
+/// A session of a role that may call every function of pgflow and read every table: more than a
+/// worker needs.
 async fn worker_session(db: &TestDb) -> PgConnection {
     let role = format!("{}_worker", db.name);
     let mut session = PgConnection::connect(&db.url).await.expect("a session");

@@ -1,4 +1,4 @@
-//! How the task of a failed or skipped step came to its end: no more than its rows tell.
+//! The end of the task of a failed or skipped step: no more than its rows show.
 
 use serde_json::json;
 use sqlx::{AssertSqlSafe, PgPool};
@@ -16,7 +16,7 @@ async fn change(pool: &PgPool, sql: &str) {
         .expect("rows can be changed");
 }
 
-/// What is said of a failed step after the time.
+/// Returns the explanation of a failed step after the time.
 async fn how(pool: &PgPool, run_id: Uuid, step: &str) -> String {
     let explained = explain(pool, run_id, step).await;
     let at = time(pool, run_id, step, "failed_at").await;

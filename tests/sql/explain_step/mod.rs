@@ -1,4 +1,5 @@
-//! `explain_step`: one test for each reason that it gives. `waiting` has those of steps whose tasks wait.
+//! `explain_step`: one test for each reason that it gives. `waiting` has those of steps whose tasks
+//! wait.
 
 mod failed;
 mod lost;

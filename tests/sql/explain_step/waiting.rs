@@ -18,7 +18,8 @@ async fn execute(pool: &PgPool, sql: &'static str) {
     done.unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
-/// Whether the answer tells when the queue's first message can be read, in `visible_at` and at the end of its message.
+/// Returns whether the answer tells when the queue's first message can be read, in `visible_at` and
+/// at the end of its message.
 async fn tells_when(pool: &PgPool, explained: &Value) -> bool {
     let messages = messages(pool, "f").await;
     let visible_at = messages.iter().map(|message| message.visible_at).min();

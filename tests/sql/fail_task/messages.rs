@@ -1,4 +1,5 @@
-//! What `fail_task` does with messages: that of the task, those of its siblings, and those of a run whose tasks lie in several queues.
+//! The effect of `fail_task` on messages: that of the task, those of its siblings, and those of a
+//! run with several queues.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;
@@ -48,7 +49,7 @@ async fn move_to(pool: &PgPool, run_id: Uuid, step: &str, index: i32, queue: &'s
     .expect("moved");
 }
 
-/// How many messages of each queue are live, and how many archived.
+/// Returns the numbers of live and of archived messages of each queue.
 async fn live_and_archived(pool: &PgPool, queues: &[&str]) -> Vec<(usize, usize)> {
     let mut counts = Vec::new();
     for queue in queues {
@@ -74,7 +75,8 @@ async fn all_messages_of_a_map_that_fails_its_run_are_archived() {
     assert_invariants(&db.pool).await;
 }
 
-/// A worker that was given up reports late, and names no attempt: the message of the next attempt must neither go nor be put off.
+/// A worker that was given up reports late, and names no attempt: the message of the next attempt
+/// must neither go nor be postponed.
 #[tokio::test]
 async fn a_failure_of_a_task_that_waits_changes_nothing() {
     let (db, worker) = database_with(&[step("m").map().base_delay(600).max_attempts(5)]).await;

@@ -1,5 +1,5 @@
-//! `fail_task`: exhaustion and late reports. What `when_exhausted` decides is in `when_exhausted`, what becomes of messages in `messages`;
-//! retries are in the module `retries` beside this one.
+//! `fail_task`: exhaustion and late reports. What `when_exhausted` decides is in `when_exhausted`,
+//! what becomes of messages in `messages`; retries are in the module `retries` beside this one.
 
 mod messages;
 mod when_exhausted;

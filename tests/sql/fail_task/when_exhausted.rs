@@ -1,5 +1,6 @@
-//! What `when_exhausted` makes of a task without attempts: the run fails, the step is skipped, or with it all that depends on it. How skips
-//! of all kinds spread is in the module `skips` beside this one.
+//! The effect of `when_exhausted` on a task without attempts: the run fails, the step is skipped,
+//! or with it all its dependents. How skips of all kinds spread is in the module `skips` beside
+//! this one.
 
 use serde_json::json;
 

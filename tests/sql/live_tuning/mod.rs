@@ -1,5 +1,5 @@
-//! Options that an operator changes with plain SQL while runs are under way: each applies from the next decision on.
-//! `old_plans` has sessions whose statements were planned before.
+//! Options that an operator changes with plain SQL while runs are under way: each applies from the
+//! next decision on. `old_plans` has sessions whose statements were planned before.
 
 mod old_plans;
 

@@ -1,4 +1,5 @@
-//! Sessions that prepared their statements, and planned them for good, before the options changed.
+//! Sessions that prepared their statements, and planned them permanently, before the options
+//! changed.
 
 use serde_json::{Value, json};
 use sqlx::Connection;
@@ -15,7 +16,8 @@ use crate::support::invariants::assert_invariants;
 use crate::support::rows::{messages, show_all};
 use crate::support::runs::{age, hidden_by, is_backoff, outline, requeue, until_recovery_looks};
 
-/// A session that has started, claimed, failed and completed often enough for its plans to be generic ones.
+/// A session that has started, claimed, failed and completed often enough for its plans to be
+/// generic ones.
 struct Veteran {
     db: TestDb,
     worker: Uuid,

@@ -1,4 +1,4 @@
-//! What years leave behind: ended runs with their tasks, and archived messages.
+//! The remains of years: ended runs with their tasks, and archived messages.
 
 use sqlx::{AssertSqlSafe, PgPool};
 
@@ -32,7 +32,8 @@ pub(super) async fn empty() -> TestDb {
 /// Workers that have stopped, half of them of a function that runs no more.
 pub(super) const WORKERS: i32 = 50_000;
 
-/// A million ended tasks and archived messages, and the workers that there were, as if the flow had been in use for long.
+/// A million ended tasks and archived messages, and the workers that there were, as if the flow had
+/// been in use for long.
 pub(super) async fn insert(pool: &PgPool) {
     let workers = in_one_session(pool, RUNS, &[WORKER_ROWS]);
     tokio::join!(insert_runs(pool, RUNS), workers);

@@ -11,7 +11,7 @@ use crate::support::invariants::assert_invariants;
 use crate::support::rows::raised;
 use crate::support::runs::{age, database_with, requeue};
 
-/// What an index is for.
+/// The purpose of an index.
 #[derive(Debug, Clone, Copy)]
 enum For {
     /// A statement that searches it.
@@ -122,7 +122,7 @@ const INDEXES: [(&str, For); 27] = [
     ("workers_pkey", For::Call(Call::Claim)),
 ];
 
-/// How often this transaction has searched an index.
+/// Returns the number of times that this transaction has searched an index.
 async fn searches(session: &mut PgConnection, index: &str) -> i64 {
     sqlx::query_scalar("select pg_stat_get_xact_numscans(('pgflow.' || $1)::regclass)")
         .bind(index)
@@ -160,7 +160,7 @@ impl Call {
 }
 
 impl For {
-    /// Why the index is not for this, if so.
+    /// Returns the reason why the index does not serve this purpose, if there is one.
     async fn fault(self, session: &mut PgConnection, index: &str) -> Option<String> {
         let mut transaction = session.begin().await.expect("a transaction");
         let before = searches(&mut transaction, index).await;

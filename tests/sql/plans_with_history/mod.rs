@@ -1,5 +1,5 @@
-//! A million ended tasks and archived messages slow nothing down: what each function reads stays near what it works on, whatever the planner
-//! knew, and whenever it planned.
+//! A million ended tasks and archived messages slow nothing down: what each function reads stays
+//! near what it works on, whatever the planner knew, and whenever it planned.
 
 mod history;
 mod indexes;
@@ -23,7 +23,7 @@ struct Session<'a> {
     db: &'a TestDb,
     connection: PgConnection,
     worker: Uuid,
-    /// What the planner knows: said with each fault.
+    /// The knowledge of the planner: shown with each fault.
     knows: &'static str,
     faults: Vec<String>,
 }
@@ -39,7 +39,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Does something in a transaction, that may read so many rows of each table and entries of each index; returns what it read, too.
+    /// Does something in a transaction, that may read so many rows of each table and entries of
+    /// each index; returns what it read, too.
     async fn reading<T>(
         &mut self,
         what: &str,
@@ -91,7 +92,8 @@ impl<'a> Session<'a> {
         assert_eq!(reason, expected, "{step}");
     }
 
-    /// Everything that happens to a run of fifty elements, with a longer one behind it; both have ended afterwards.
+    /// Everything that happens to a run of fifty elements, with a longer one behind it; both have
+    /// ended afterwards.
     async fn live_work(&mut self) {
         // Rows that are dead are no backlog, and would be read as one.
         history::run(&self.db.pool, "vacuum pgmq.q_f").await;
@@ -117,7 +119,8 @@ impl<'a> Session<'a> {
         self.many_starts().await;
     }
 
-    /// Reports on ten claimed tasks of the map and the fragile step; all of the map are waiting or completed afterwards.
+    /// Reports on ten claimed tasks of the map and the fragile step; all of the map are waiting or
+    /// completed afterwards.
     async fn reports(&mut self, tasks: &[Claimed]) {
         self.reading("completing one", 30, async |tx| {
             complete(&mut **tx, &tasks[0], json!(1)).await
@@ -152,7 +155,8 @@ impl<'a> Session<'a> {
         assert_eq!(released, 3);
     }
 
-    /// Lets recovery look at all claims that there are, so that those whose tasks have ended go: some tests take longer than others.
+    /// Lets recovery look at all claims that there are, so that those whose tasks have ended go:
+    /// some tests take longer than others.
     async fn look_at_claims(&mut self) {
         history::run(
             &self.db.pool,
@@ -320,8 +324,9 @@ async fn keep_alive(db: &TestDb) {
     .await;
 }
 
-/// As a database is in its first minutes, with sessions that last for days: what looks like the cheapest way through tables of a page or two must
-/// not lead through all of them later. Statistics that are taken meanwhile would end such a plan; nobody says when that is.
+/// As a database is in its first minutes, with sessions that last for days: what looks like the
+/// cheapest way through tables of a page or two must not lead through all of them later. Statistics
+/// that are taken meanwhile would end such a plan; nobody says when that is.
 #[tokio::test]
 async fn plans_that_were_made_for_little_are_good_for_much() {
     let db = history::empty().await;

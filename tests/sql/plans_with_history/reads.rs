@@ -1,12 +1,12 @@
-//! What a transaction reads.
+//! The reads of a transaction.
 
 use std::fmt::{self, Display};
 
 use sqlx::FromRow;
 use sqlx::postgres::PgConnection;
 
-/// The tables of which a handful of rows is all there ever is: a row for each flow, step, function or running worker. Reading them from end to
-/// end is what Postgres does best.
+/// The tables of which a handful of rows is all there ever is: a row for each flow, step, function
+/// or running worker. Reading them from end to end is what Postgres does best.
 const SMALL: [&str; 6] = [
     "deps",
     "flows",
@@ -16,11 +16,12 @@ const SMALL: [&str; 6] = [
     "workers",
 ];
 
-/// Entries of an index that may be read besides: of dead rows, and at the ends of an index, where the planner looks for its bounds.
+/// Entries of an index that may be read besides: of dead rows, and at the ends of an index, where
+/// the planner looks for its bounds.
 const SLACK: i64 = 250;
 
-/// What was read of a table or an index since the session last reported its counts: within a transaction, only the difference of two says
-/// anything.
+/// The reads of a table or an index since the session last reported its counts: within a
+/// transaction, only the difference of two is meaningful.
 #[derive(Debug, Clone, FromRow)]
 struct Count {
     relation: String,
@@ -50,7 +51,7 @@ impl Reads {
         Self(counts)
     }
 
-    /// What was read since an earlier count.
+    /// Returns the reads since an earlier count.
     pub(super) fn since(mut self, earlier: &Self) -> Self {
         assert_eq!(self.0.len(), earlier.0.len(), "the same relations");
         for (count, earlier) in self.0.iter_mut().zip(&earlier.0) {
@@ -88,14 +89,15 @@ impl Reads {
         much.map(ToString::to_string).collect()
     }
 
-    /// How many rows or entries of one relation were read at most, of those whose name has this in it.
+    /// Returns the largest number of rows or entries read of one relation, among those whose name
+    /// contains this.
     pub(super) fn of(&self, name: &str) -> i64 {
         let named = self.0.iter().filter(|count| count.relation.contains(name));
         let rows = named.map(|count| count.returned.max(count.fetched));
         rows.max().unwrap_or(0)
     }
 
-    /// Whether the index was searched.
+    /// Returns whether the index was searched.
     pub(super) fn used(&self, index: &str) -> bool {
         self.0
             .iter()

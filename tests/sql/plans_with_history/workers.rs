@@ -1,4 +1,5 @@
-//! What operators and whole processes ask: of tens of thousands of workers that have stopped, it reads none.
+//! The queries of operators and whole processes: they read none of tens of thousands of stopped
+//! workers.
 
 use sqlx::PgTransaction;
 use uuid::Uuid;
@@ -8,7 +9,8 @@ use crate::support::flows::Claimed;
 use crate::support::operations::{fence, heartbeats, unfence};
 
 impl Session<'_> {
-    /// As [`reading`](Session::reading), and of workers no more than there are live ones, and some that are dead rows.
+    /// As [`reading`](Session::reading), and of workers no more than there are live ones, and some
+    /// that are dead rows.
     async fn reading_workers<T>(
         &mut self,
         what: &str,
@@ -25,7 +27,7 @@ impl Session<'_> {
         done
     }
 
-    /// What is asked while these tasks run.
+    /// Executes the queries while these tasks run.
     pub(super) async fn operations(&mut self, tasks: &[Claimed]) {
         let worker = self.worker;
         let beats = self
@@ -69,7 +71,7 @@ impl Session<'_> {
         self.fencing().await;
     }
 
-    /// What `pgflow workers` shows.
+    /// Executes the query of `pgflow workers`.
     async fn statuses(&mut self, tasks: usize) {
         for filter in [
             "function_name = 'test-worker' and stopped_at is null",

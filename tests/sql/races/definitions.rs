@@ -129,7 +129,7 @@ async fn of_two_flows_created_at_once_with_one_queue_name_the_second_is_refused(
     assert_invariants(&db.pool).await;
 }
 
-/// What each of 16 starts at once answered, and how often.
+/// Returns the answers of 16 concurrent starts, with their counts.
 async fn sixteen_starts(pool: &PgPool, flows: [&'static str; 2]) -> BTreeMap<String, usize> {
     let mut starts = JoinSet::new();
     for n in 0..16 {

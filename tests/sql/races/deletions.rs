@@ -1,5 +1,5 @@
-//! Deleting a flow, or old runs, beside everything that works on them. A deletion takes the locks of a run before it touches a queue, as
-//! reports do, so neither waits for the other in a circle.
+//! Deleting a flow, or old runs, beside everything that works on them. A deletion takes the locks
+//! of a run before it touches a queue, as reports do, so neither waits for the other in a circle.
 
 use serde_json::json;
 use sqlx::postgres::{PgExecutor, PgPool};
@@ -281,7 +281,8 @@ async fn a_prune_leaves_a_run_that_a_late_report_holds() {
     assert_eq!(prune(&db.pool).await, 1);
 }
 
-/// A deletion holds the flow's workers, dead ones too, and waits for its runs, which a prune may hold.
+/// A deletion holds the flow's workers, dead ones too, and waits for its runs, which a prune may
+/// hold.
 #[tokio::test]
 async fn a_prune_leaves_dead_workers_that_a_deletion_holds() {
     let db = TestDb::new().await;
@@ -355,7 +356,8 @@ async fn who_looks_into_a_queue_and_waits_for_its_end_finds_it_gone() {
     );
 }
 
-/// The last report changes the run's row twice, for which Postgres locks the flow's row: not for a deletion that waits for the run.
+/// The last report changes the run's row twice, for which Postgres locks the flow's row: not for a
+/// deletion that waits for the run.
 #[tokio::test]
 async fn a_report_that_ends_its_run_does_not_wait_for_a_deletion_that_waits_for_it() {
     let db = TestDb::new().await;

@@ -1,4 +1,5 @@
-//! A report that waits behind the transaction in which its run fails: the run is not revived, and nobody hears of it twice.
+//! A report that waits behind the transaction in which its run fails: the run is not revived, and
+//! nobody hears of it twice.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;
@@ -32,7 +33,7 @@ async fn all_of(pool: &PgPool, run: Uuid) -> Value {
         .expect("the run can be read")
 }
 
-/// What a waiting report does once it is let through.
+/// The effect of a waiting report once it may proceed.
 #[derive(Debug, Clone, Copy)]
 enum Report {
     Retry,

@@ -1,4 +1,5 @@
-//! A fence beside workers that register, claim and beat: none slips through, and none is waited for without end.
+//! A fence beside workers that register, claim and beat: none slips through, and none is waited for
+//! without end.
 
 use serde_json::json;
 use sqlx::postgres::{PgExecutor, PgPool};
@@ -25,7 +26,7 @@ async fn fence_charge(db: impl PgExecutor<'_>) -> sqlx::Result<Vec<String>> {
     fence(db, &["charge"], Some("deploy")).await
 }
 
-/// Why the workers of the function were told to stop.
+/// Returns the reason why the workers of the function were asked to stop.
 async fn told(pool: &PgPool, worker: Uuid) -> Option<String> {
     told_to_stop(pool, &[worker]).await.remove(0)
 }
@@ -141,7 +142,8 @@ async fn poison_that_meets_a_fence_is_left_for_whoever_claims_next() {
     assert_invariants(&db.pool).await;
 }
 
-/// A claim waits for nobody. If it waited for the function with its messages in its hand, these three would wait in a circle.
+/// A claim waits for nobody. If it waited for the function with its messages in its hand, these
+/// three would wait in a circle.
 #[tokio::test]
 async fn a_fence_a_deletion_and_poison_do_not_wait_in_a_circle() {
     let (db, worker) = poisoned().await;

@@ -1,4 +1,5 @@
-//! Heartbeats of whole processes beside each other, and beside those who tell workers to stop: every lock of workers is taken in one order.
+//! Heartbeats of whole processes beside each other, and beside those who tell workers to stop:
+//! every lock of workers is taken in one order.
 
 use std::time::Duration;
 
@@ -139,7 +140,8 @@ async fn beats_beside_who_tells_workers_to_stop_hear_why_with_the_next() {
     }
 }
 
-/// Two processes that beat for the same twenty workers in ever other orders, while operators tell them to stop.
+/// Two processes that beat for the same twenty workers in ever other orders, while operators tell
+/// them to stop.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_and_an_operator_never_lock_each_other_out() {
     let (db, workers) = with_workers::<20>().await;

@@ -28,7 +28,8 @@ async fn start_runs(pool: PgPool) {
     }
 }
 
-/// Nothing that a worker reports is late here: an error, or another answer, means that a run was pruned under its hands.
+/// Nothing that a worker reports is late here: an error, or another answer, means that a run was
+/// pruned under its hands.
 async fn work(pool: PgPool, worker: Uuid) {
     while !all_pruned() {
         for task in claim(&pool, worker, 5).await {

@@ -1,4 +1,5 @@
-//! Two sessions at once: each test holds one in the middle of its transaction, and lets the other go on.
+//! Two sessions at once: each test holds one in the middle of its transaction, and lets the other
+//! continue.
 
 mod claims;
 mod definitions;

@@ -1,4 +1,5 @@
-//! Recompilations of a local database, beside workers that start and beside each other: none has the flow with another one.
+//! Recompilations of a local database, beside workers that start and beside each other: none has
+//! the flow with another one.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,8 @@ async fn a_worker_of_the_old_definition_that_starts_during_a_recompilation_finds
     })
     .await;
     first.commit().await.expect("committed");
-    // It is as new as the other one: told apart by nothing, so the later one drains the earlier one.
+    // It is as new as the other one: told apart by nothing, so the later one drains the earlier
+    // one.
     let answer = second.await.expect("answered").expect("an answer");
     assert_eq!(answer["status"], "draining");
     assert_eq!(answer["workers"][0]["worker_id"], json!(worker));

@@ -1,4 +1,5 @@
-//! Recovery of stalled tasks beside what their workers still do: it waits for nobody, and whoever waits for it comes too late.
+//! Recovery of stalled tasks beside what their workers still do: it waits for nobody, and whoever
+//! waits for it comes too late.
 
 use serde_json::json;
 use sqlx::postgres::{PgExecutor, PgPool};
@@ -13,7 +14,8 @@ use crate::support::runs::{
 };
 use crate::support::sessions::{until_blocked, without_waiting};
 
-/// A run of the flow `f` with its one task stalled, the worker that claimed it, and what that worker was given.
+/// A run of the flow `f` with its one task stalled, the worker that claimed it, and what that
+/// worker was given.
 struct Stalled {
     db: TestDb,
     run: Uuid,

@@ -43,7 +43,8 @@ pub(super) async fn register(session: &mut PgConnection, step: &str) -> sqlx::Re
     Ok(id)
 }
 
-/// A whole start, as a worker makes it, of the worker of one step: the definition, the function, the worker, in one transaction.
+/// A whole start, as a worker makes it, of the worker of one step: the definition, the function,
+/// the worker, in one transaction.
 pub(super) async fn start_up(pool: &PgPool, steps: &[Step], step: &str) -> sqlx::Result<String> {
     let mut session = pool.begin().await?;
     let status = status(&mut session, steps).await?;
@@ -146,8 +147,8 @@ async fn of_16_starts_in_two_queue_modes_one_mode_wins_and_the_other_is_told() {
     assert_invariants(&db.pool).await;
 }
 
-/// Lets a session take the last queue name of flow `orders`, waits until a start of that flow waits for it, and returns its answer once
-/// the session has committed or gone back.
+/// Lets a session take the last queue name of flow `orders`, waits until a start of that flow waits
+/// for it, and returns its answer once the session has committed or gone back.
 async fn after(db: &TestDb, taking: &str, commits: bool) -> sqlx::Result<String> {
     let mut first = db.pool.begin().await.expect("a first session");
     execute(&mut first, taking).await;
@@ -222,7 +223,7 @@ async fn a_foreign_queue_that_comes_between_the_check_and_the_creation_is_not_ad
 async fn of_two_flows_that_route_to_one_queue_the_second_is_refused() {
     let db = TestDb::new().await;
     define_with_step_queues(&db.pool, "shop", &[step("x")]).await;
-    // Valid slugs never derive one name for two flows; somebody who writes routes by hand can.
+    // Valid slugs never derive one name for two flows; somebody who writes routes manually can.
     let by_hand = "select pgflow._lock_definitions();
         select pgmq.create('orders__b');
         update pgflow.steps set queue_name = 'orders__b' where flow_slug = 'shop'";

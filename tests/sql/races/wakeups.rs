@@ -1,4 +1,5 @@
-//! Notifications of work beside transactions that take long: no start waits for one, fails because of one, or is silenced by one.
+//! Notifications of work beside transactions that take long: no start waits for one, fails because
+//! of one, or is silenced by one.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;

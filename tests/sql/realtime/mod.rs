@@ -1,4 +1,5 @@
-//! Events where a function `realtime.send` exists: it gets the payloads, and nobody is notified. `payloads` has what they say.
+//! Events where a function `realtime.send` exists: it gets the payloads, and nobody is notified.
+//! `payloads` has what they say.
 
 mod payloads;
 
@@ -13,7 +14,7 @@ use crate::support::flows::{claim_one, complete, drain, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::{claim_all, database_with, fail_for_good, of_step};
 
-/// What the function got: payload, event name, topic, whether it is private.
+/// The arguments that the function received: payload, event name, topic, privacy.
 type Sent = (Value, String, String, bool);
 
 async fn install_realtime(pool: &PgPool) {
@@ -106,7 +107,8 @@ async fn a_type_has_one_layout_whoever_emits_it() {
     .await;
     install_realtime(&db.pool).await;
     set_event_level(&db.pool, "all").await;
-    // Once through each emitter: skips of all kinds, empty and real maps, and the three ways to fail.
+    // Once through each emitter: skips of all kinds, empty and real maps, and the three ways to
+    // fail.
     for ending in ["condition", "violation", "handler"] {
         start(&db.pool, "f", json!({})).await;
         let claimed = claim_all(&db.pool, worker).await;

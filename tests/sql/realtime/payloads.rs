@@ -1,4 +1,4 @@
-//! What the payload of each event says, key by key.
+//! The payload of each event, key by key.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

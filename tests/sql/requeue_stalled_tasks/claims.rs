@@ -1,4 +1,5 @@
-//! What was claimed is in `pgflow.claims` as long as any of it runs: recovery finds it there and nowhere else.
+//! Claims are in `pgflow.claims` while any of their tasks runs: recovery finds the tasks there and
+//! nowhere else.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;
@@ -17,7 +18,7 @@ use crate::support::sessions::holding;
 /// A claim: whose, whether it is to be looked at after 30 seconds, since when, and its tasks.
 type Row = (Uuid, bool, DateTime<Utc>, Vec<Uuid>, Vec<String>, Vec<i32>);
 
-/// How many tasks each claim has, oldest claim first.
+/// Returns the number of tasks of each claim, oldest claim first.
 async fn claims(pool: &PgPool) -> Vec<i32> {
     sqlx::query_scalar("select cardinality(run_ids) from pgflow.claims order by claim_id")
         .fetch_all(pool)

@@ -1,5 +1,5 @@
-//! What must not stop `requeue_stalled_tasks`: one broken task, or somebody who works at the same time, must not keep the others
-//! from being recovered.
+//! Faults that must not stop `requeue_stalled_tasks`: one broken task, or a concurrent session,
+//! must not keep the others from being recovered.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! `requeue_stalled_tasks`: tasks whose worker died. `faults` has what must not stop it, `claims` where it looks.
+//! `requeue_stalled_tasks`: tasks whose worker died. `faults` has what must not stop it, `claims`
+//! where it looks.
 
 mod claims;
 mod faults;
@@ -196,7 +197,7 @@ async fn ended_runs_and_steps_are_left_alone() {
     assert_invariants(&db.pool).await;
 }
 
-/// Rows that were changed by hand: the task is active, and what it belongs to has ended.
+/// Rows that were changed manually: the task is active, and what it belongs to has ended.
 #[tokio::test]
 async fn a_started_task_whose_run_or_step_was_ended_by_hand_is_left_alone() {
     for ended in [
@@ -250,7 +251,8 @@ async fn of_several_exhausted_tasks_of_a_run_one_is_to_blame() {
     for stalls in 1..=3 {
         let claimed = claim_all(&db.pool, worker).await;
         for task in &claimed {
-            // `c` stalls less often than the others: it is still to be requeued when they are exhausted.
+            // `c` stalls less often than the others: it is still to be requeued when they are
+            // exhausted.
             if task.step_slug != "c" || stalls > 1 {
                 age(&db.pool, run_id, &task.step_slug, 3600).await;
             }

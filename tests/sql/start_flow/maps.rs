@@ -1,4 +1,5 @@
-//! Runs of flows with root maps: the input must be an array, and each of its elements becomes a task.
+//! Runs of flows with root maps: the input must be an array, and each of its elements becomes a
+//! task.
 
 use serde_json::{Value, json};
 use sqlx::Connection;
@@ -161,7 +162,8 @@ async fn three_maps_over_nothing_end_the_run_at_once_and_it_is_told() {
     assert_invariants(&db.pool).await;
 }
 
-/// Each element is one task with one message, and starting them writes nothing else: what a run costs grows with its tasks alone.
+/// Each element is one task with one message, and starting them writes nothing else: what a run
+/// costs grows with its tasks alone.
 #[tokio::test]
 async fn many_elements_are_as_many_tasks_and_no_more_writes_than_that() {
     let db = TestDb::new().await;

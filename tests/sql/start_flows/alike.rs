@@ -10,7 +10,8 @@ use crate::support::flows::{Step, define, define_with_step_queues, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{count, messages, run, step_state, tasks};
 
-/// All that is stored of a run, apart from what tells it from others: ids, times and places in queues.
+/// All that is stored of a run, apart from what tells it from others: ids, times and places in
+/// queues.
 async fn without_identity(pool: &PgPool, run: Uuid) -> Value {
     sqlx::query_scalar(
         "select jsonb_build_object(
@@ -42,7 +43,8 @@ async fn without_identity(pool: &PgPool, run: Uuid) -> Value {
     .expect("rows can be read")
 }
 
-/// Starts runs of these steps together, and each by itself; all that is stored of them must be the same. Returns their statuses.
+/// Starts runs of these steps together, and each by itself; all that is stored of them must be the
+/// same. Returns their statuses.
 async fn together_as_alone(steps: &[Step], inputs: &[Value]) -> Vec<String> {
     let db = TestDb::new().await;
     define(&db.pool, "orders", steps).await;

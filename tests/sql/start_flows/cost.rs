@@ -1,4 +1,4 @@
-//! What many runs cost together: as many rows as they have, and otherwise what one run costs.
+//! The cost of many runs together: as many rows as they have, and otherwise the cost of one run.
 
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
@@ -11,8 +11,8 @@ use crate::support::flows::{define, define_with_step_queues, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::operations::Hints;
 
-/// What a start cost: how often each function was called, and what was inserted and updated, by table. Notifications, which depend on the time, are
-/// left out.
+/// The cost of a start: the calls of each function, and the inserts and updates by table.
+/// Notifications, which depend on the time, are omitted.
 #[derive(Debug)]
 struct Cost {
     calls: Vec<(String, i64)>,
@@ -22,7 +22,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// How often an id was made, which is once for each run; takes it out.
+    /// Removes the number of created ids, which is one for each run, and returns it.
     fn take_new_ids(&mut self) -> i64 {
         let is_new_id = |(name, _): &(String, i64)| name == "pgflow._new_run_id";
         let place = self.calls.iter().position(is_new_id);
@@ -31,7 +31,8 @@ impl Cost {
 }
 
 async fn cost_of(db: &TestDb, inputs: Vec<Value>) -> Cost {
-    // A session of its own: the counts are those of all that a session did since it last reported them.
+    // A session of its own: the counts are those of all that a session did since it last reported
+    // them.
     let mut session = PgConnection::connect(&db.url).await.expect("a session");
     sqlx::query("set track_functions = 'all'")
         .execute(&mut session)
@@ -68,7 +69,8 @@ async fn cost_of(db: &TestDb, inputs: Vec<Value>) -> Cost {
     }
 }
 
-/// The number of calls is that of statements: each function that is called runs its own for all runs together.
+/// The number of calls is that of statements: each function that is called runs its own for all
+/// runs together.
 #[tokio::test]
 async fn a_thousand_runs_take_as_many_calls_as_one() {
     let db = TestDb::new().await;

@@ -1,5 +1,6 @@
-//! `start_flows`: many runs in one call. What a single start does, `start_flow` has; here is what many have in common: their order, their ids,
-//! and that a refusal leaves none. `alike` has what each run gets, `cost` what all of them cost.
+//! `start_flows`: many runs in one call. What a single start does, `start_flow` has; here is what
+//! many have in common: their order, their ids, and that a refusal leaves none. `alike` has what
+//! each run gets, `cost` what all of them cost.
 
 mod alike;
 mod cost;
@@ -18,7 +19,8 @@ use crate::support::flows::{define, drain, start, step, worker};
 use crate::support::invariants::assert_invariants;
 use crate::support::rows::{count, messages, raised, run};
 
-/// Calls `start_flows`; returns the id and the input of each run, as they came. `None` among the inputs is SQL NULL.
+/// Calls `start_flows`; returns the id and the input of each run, as they came. `None` among the
+/// inputs is SQL NULL.
 pub(super) async fn try_start_many(
     db: impl PgExecutor<'_>,
     flow: &str,
@@ -62,7 +64,7 @@ pub(super) async fn start_many_as(
         .expect("the runs can be started")
 }
 
-/// Why a call with new ids is refused; that it changed nothing is asserted.
+/// Returns the reason why a call with new ids is refused; asserts that it changed nothing.
 async fn refusal(pool: &PgPool, flow: &str, inputs: &[Option<Value>]) -> String {
     raised(unchanged(pool, try_start_many(pool, flow, inputs, None)).await)
 }

@@ -1,4 +1,5 @@
-//! The attempts of a task that `start_tasks` starts: whose they are, when they began, how they follow each other.
+//! The attempts of a task that `start_tasks` starts: whose they are, when they began, how they
+//! follow each other.
 
 use serde_json::json;
 use sqlx::postgres::PgPool;

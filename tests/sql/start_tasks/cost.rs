@@ -1,4 +1,5 @@
-//! What starting tasks reads: neither the size of their map nor the size of the lists that they come from may count.
+//! The reads of starting tasks: neither the size of their map nor the size of its source list may
+//! count.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
@@ -22,7 +23,8 @@ async fn started_by(session: &mut PgTransaction<'_>, worker: Uuid, ids: &[i64]) 
         .len()
 }
 
-/// How many rows of the tables of runs, and of what is stored beside them because it is large (TOAST), this transaction has read.
+/// Returns the number of rows that this transaction has read of the tables of runs, and of their
+/// large values (TOAST).
 async fn rows_read(session: &mut PgTransaction<'_>) -> (i64, i64) {
     sqlx::query_as(
         "select

@@ -1,4 +1,5 @@
-//! What a started task is given: the flow's input, its dependencies' outputs, or an element, exactly as it was.
+//! The input of a started task: the flow's input, its dependencies' outputs, or an element,
+//! unchanged.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! `start_tasks`, for workers that read their queue by themselves: claims what is queued, leaves the rest. What a started task is given
-//! is in `inputs`, how its attempts follow each other in `attempts`, what a claim costs in `cost`.
+//! `start_tasks`, for workers that read their queue by themselves: claims what is queued, leaves
+//! the rest. What a started task is given is in `inputs`, how its attempts follow each other in
+//! `attempts`, what a claim costs in `cost`.
 
 mod attempts;
 mod cost;

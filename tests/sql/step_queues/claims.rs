@@ -1,4 +1,4 @@
-//! Who gets which tasks, where each step has a queue.
+//! The tasks that each worker gets, with a queue for each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,8 @@ async fn a_worker_gets_the_tasks_of_its_step_and_never_another_ones() {
         workers.push((slug, step_worker(&db.pool, "orders", slug).await));
     }
     let mut claimed: BTreeMap<&str, usize> = BTreeMap::new();
-    // Twice the depth of the flow, so that each worker has also asked when other steps had tasks and its own had none.
+    // Twice the depth of the flow, so that each worker has also asked when other steps had tasks
+    // and its own had none.
     for _ in 0..6 {
         let mut tasks = Vec::new();
         for (slug, worker) in &workers {

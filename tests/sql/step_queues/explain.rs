@@ -1,4 +1,5 @@
-//! `explain_step` where each step has a queue: what it says rests on the step's own queue and workers.
+//! `explain_step` where each step has a queue: what it says rests on the step's own queue and
+//! workers.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgPool;

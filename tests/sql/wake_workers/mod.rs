@@ -138,7 +138,7 @@ async fn what_is_given_back_or_recovered_notifies() {
         .expect("given back");
     assert_eq!(released, 2);
     assert_eq!(hints.since_last(&db.pool).await, ["f"]);
-    // Nothing was left to give back, and so nothing to tell.
+    // Nothing was left to return, and so nothing to tell.
     let released: i32 = sqlx::query_scalar(release)
         .bind(worker)
         .bind(run)

@@ -22,8 +22,8 @@ async fn notified(pool: &PgPool, ago: &'static str) {
     changed.expect("time can be changed");
 }
 
-/// Which queues are notified of a run's start when all but this one were notified this very moment. A start that takes 20 ms says nothing,
-/// and is done again.
+/// Returns the queues that are notified of a run's start when all but this one were notified at
+/// this very moment. A start that takes 20 ms proves nothing, and is repeated.
 async fn notified_but(pool: &PgPool, hints: &mut Hints, quiet: &str, flow: &str) -> Vec<String> {
     for _ in 0..100 {
         sqlx::query(
@@ -159,7 +159,8 @@ async fn its_row_stays_where_it_is_however_often_it_changes() {
     .await
     .expect("counts can be read");
     assert!(updates >= 4000, "{updates}");
-    // What another session may still see keeps its place for as long: on a busy machine for many updates.
+    // What another session may still see keeps its place for as long: on a busy machine for many
+    // updates.
     assert!(in_place * 10 >= updates * 9, "{in_place} of {updates}");
     let (pages, index_pages): (i64, i64) = sqlx::query_as(
         "select pg_relation_size('pgflow.wakeups') / 8192, pg_relation_size('pgflow.wakeups_pkey') / 8192",

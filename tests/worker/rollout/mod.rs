@@ -1,4 +1,5 @@
-//! The sequences of `docs/rollout.md`, while callers never stop to start runs: no run fails, no attempt is lost, old and new code do not mix.
+//! The sequences of `docs/rollout.md`, while callers never stop to start runs: no run fails, no
+//! attempt is lost, old and new code do not mix.
 
 mod plain;
 mod processes;
@@ -22,7 +23,7 @@ use uuid::Uuid;
 use super::DEADLINE;
 use crate::support::eventually;
 
-/// How often callers start a run, and supervisors a process.
+/// The interval at which callers start a run, and supervisors a process.
 const PACE: Duration = Duration::from_millis(25);
 /// The item that is held at a gate.
 const HELD: u32 = 1_000;
@@ -37,7 +38,7 @@ struct Ran {
     index: i32,
 }
 
-/// What the handlers of all builds did.
+/// The effects of the handlers of all builds.
 #[derive(Debug, Clone)]
 struct Effects {
     ran: Arc<Mutex<Vec<Ran>>>,
@@ -52,7 +53,7 @@ impl Effects {
         }
     }
 
-    /// What handlers do.
+    /// Executes a handler.
     async fn run(&self, build: &'static str, ctx: &StepContext, item: Option<u32>) -> String {
         let ran = Ran {
             build,
@@ -82,7 +83,8 @@ impl Effects {
         ran
     }
 
-    /// Waits until handlers of the build run, for a run that started after this was called or before.
+    /// Waits until handlers of the build run, for a run that started after this was called or
+    /// before.
     async fn until_runs(&self, build: &str, run_id: Uuid) {
         let what = format!("{build} runs a task of run {run_id}");
         eventually(DEADLINE, what, async || {
@@ -234,7 +236,8 @@ async fn uncovered(pool: &PgPool) -> Vec<String> {
     .unwrap()
 }
 
-/// Fails the test unless each task ended at its first attempt that counts, and its handler ran exactly once.
+/// Fails the test unless each task ended at its first attempt that counts, and its handler ran
+/// exactly once.
 async fn assert_nothing_was_repeated(pool: &PgPool, effects: &Effects) {
     let odd: Vec<(Uuid, String, i32, String, i32)> = sqlx::query_as(
         "select run_id, step_slug, task_index, status, attempts_count - uncounted_attempts

@@ -1,4 +1,4 @@
-//! What keeps processes running in production: a supervisor that starts its process again whenever it ends.
+//! The supervisor of production, which restarts its process whenever it ends.
 
 use std::pin::Pin;
 
@@ -19,7 +19,7 @@ type Starting = Pin<Box<dyn Future<Output = Result<WorkersHandle, StartupError>>
 /// Starts the workers of a process of some build.
 pub(super) type Start = fn(PgPool, Effects) -> Starting;
 
-/// What became of the starts.
+/// The results of the starts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Starts {
     pub(super) done: usize,
@@ -107,7 +107,7 @@ async fn supervise(
     starts
 }
 
-/// Whether a start was refused because its function is out of service.
+/// Returns whether a start was refused because its function is out of service.
 pub(super) fn is_disabled(error: &StartupError) -> bool {
     matches!(error, StartupError::FunctionDisabled(_))
 }

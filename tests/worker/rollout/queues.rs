@@ -1,4 +1,5 @@
-//! New code for a flow with a queue for each step, in place: the complete set of its functions is fenced as one.
+//! New code for a flow with a queue for each step, in place: the complete set of its functions is
+//! fenced as one.
 
 use pgflow::client::Client;
 use pgflow::prelude::*;

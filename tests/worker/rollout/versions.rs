@@ -86,7 +86,7 @@ const V2: Start = |pool, effects| {
     })
 };
 
-/// How many runs of the flow have not ended.
+/// Returns the number of runs of the flow that have not ended.
 async fn running(pool: &PgPool, flow: &str) -> i64 {
     sqlx::query_scalar(
         "select count(*) from pgflow.runs where flow_slug = $1 and status = 'started'",
@@ -120,7 +120,8 @@ async fn a_new_version_runs_beside_the_old_one_until_that_has_nothing_left_to_do
     let error = wrong.unwrap_err();
     assert!(matches!(error, StartupError::ShapeMismatch(_)), "{error}");
 
-    // Workers of the new version first, then its callers. Those of the old one switch when they like.
+    // Workers of the new version first, then its callers. Those of the old one switch when they
+    // like.
     let since = clock(pool).await;
     let new = Supervisor::several(2, &database, &effects, V2).await;
     until_healthy(pool, &new_functions, since).await;
@@ -141,7 +142,7 @@ async fn a_new_version_runs_beside_the_old_one_until_that_has_nothing_left_to_do
     let output = held.wait().timeout(DEADLINE).await.unwrap();
     assert_eq!(output.price, ["v1"]);
 
-    // The old workers go: told to stop, and kept from coming back.
+    // The old workers go: asked to stop, and kept from coming back.
     run_sql(
         pool,
         "select pgflow.disable_worker_function('orders', 'replaced by orders_v2');

@@ -12,7 +12,8 @@ use crate::worker::capture::{Capture, capture_everything};
 /// Part of every secret.
 pub(super) const SECRET: &str = "hunter2";
 
-/// The columns that hold what users pass from step to step: there, and in messages that others sent, secrets may lie.
+/// The columns that hold what users pass from step to step: there, and in messages that others
+/// sent, secrets may lie.
 pub(super) const DATA: [&str; 5] = [
     "runs.input",
     "runs.output",
@@ -31,11 +32,11 @@ pub(super) struct Watch {
     errors: Vec<String>,
 }
 
-/// What a search found that no one may see, and where secrets lie that may.
+/// The results of a search: secrets in forbidden places, and in allowed ones.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) data: Vec<String>,
-    /// How many messages that this project did not write hold the secret.
+    /// The number of messages from outside this project that contain the secret.
     pub(super) messages: i64,
     pub(super) notifications: usize,
 }
@@ -56,7 +57,8 @@ impl Watch {
         }
     }
 
-    /// Remembers all that an error and its sources say to somebody who prints them, in whichever form.
+    /// Remembers all that an error and its sources say to somebody who prints them, in whichever
+    /// form.
     pub(super) fn saw(&mut self, error: &(dyn Error + 'static)) {
         let mut link = Some(error);
         while let Some(error) = link {
@@ -161,7 +163,7 @@ async fn queues(pool: &PgPool) -> Vec<String> {
         .unwrap()
 }
 
-/// What is said about every step of every run.
+/// Returns the explanations of every step of every run.
 async fn explanations(pool: &PgPool) -> Vec<String> {
     sqlx::query_scalar(
         "select pgflow.explain_step(run_id, step_slug)::text from pgflow.step_states",

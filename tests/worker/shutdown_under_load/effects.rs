@@ -1,4 +1,4 @@
-//! What the handlers did: the truth that the tables are compared with.
+//! The effects of the handlers: the truth that the tables are compared with.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -13,10 +13,10 @@ use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How many other attempts a long handler waits for.
+/// The number of other attempts that a long handler waits for.
 const LONG: usize = 60;
 
-/// How a handler behaves.
+/// The behaviour of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Short,
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// What became of an attempt.
+/// The fate of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     /// Still running, or dropped.
@@ -144,8 +144,9 @@ impl Effects {
         *attempts.last_mut().expect("it was entered") = seen;
     }
 
-    /// Fails the test unless each task's row says what its attempts did: how the last one ended, and how
-    /// many there were but for those whose handlers were dropped. Returns the number of the latter.
+    /// Fails the test unless each task's row says what its attempts did: how the last one ended,
+    /// and how many there were except those whose handlers were dropped. Returns the number of the
+    /// latter.
     pub(super) async fn compare(&self, pool: &PgPool) -> usize {
         let rows: Vec<(Uuid, String, i32, String, i32)> = sqlx::query_as(
             "select run_id, step_slug, task_index, status, attempts_count - uncounted_attempts from pgflow.step_tasks",
@@ -183,7 +184,7 @@ impl Effects {
         all_dropped
     }
 
-    /// How many attempts were made of all tasks together.
+    /// Returns the number of attempts of all tasks together.
     pub(super) fn attempts(&self) -> usize {
         let attempts = self.inner.attempts.lock().expect("no panic while noting");
         attempts.values().map(Vec::len).sum()

@@ -22,7 +22,8 @@ const WAITING: usize = 3_000;
 const RUN: u32 = 1_000;
 /// For handlers that listen: none of them comes near it.
 const PATIENT: Duration = Duration::from_mins(1);
-/// Where some are deaf. The others end at once, and have their results recorded long before it is over.
+/// The timeout for rounds with deaf handlers. The others end at once, and have their results
+/// recorded long before it is over.
 const SHORT: Duration = Duration::from_secs(2);
 
 mod plain {
@@ -149,7 +150,8 @@ impl<F: Process> Case<F> {
         }
     }
 
-    /// Starts workers and stops each at a moment of its own: after so many attempts, counted from the start of all.
+    /// Starts workers and stops each at a moment of its own: after so many attempts, counted from
+    /// the start of all.
     async fn round(&mut self, shutdown_timeout: Duration) {
         let mut stops = JoinSet::new();
         let before = self.effects.entered();
@@ -177,8 +179,8 @@ impl<F: Process> Case<F> {
         self.random.usize(0..=latest)
     }
 
-    /// Stops are over: rows say what the handlers did, and what has not ended can be claimed at once. Returns
-    /// the number of handlers that were dropped so far.
+    /// Stops are over: rows say what the handlers did, and what has not ended can be claimed at
+    /// once. Returns the number of handlers that were dropped so far.
     async fn check(&self) -> usize {
         let pool = &self.database.pool;
         let dropped = self.effects.compare(pool).await;
@@ -205,7 +207,7 @@ impl<F: Process> Case<F> {
     }
 }
 
-/// How many messages of all queues nobody can read now.
+/// Returns the number of messages of all queues that no worker can read now.
 async fn hidden_messages(pool: &PgPool) -> usize {
     let queues: Vec<String> = sqlx::query_scalar("select queue_name::text from pgmq.meta")
         .fetch_all(pool)

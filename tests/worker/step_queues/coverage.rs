@@ -1,4 +1,4 @@
-//! The warning of steps that nobody serves, and what else step workers log.
+//! The warning of steps that no worker serves, and what else step workers log.
 
 use std::time::Duration;
 

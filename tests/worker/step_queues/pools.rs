@@ -41,7 +41,7 @@ mod fan {
     }
 }
 
-/// Which worker did the tasks of which step.
+/// Returns the worker of each step's tasks.
 async fn who_did_what(pool: &PgPool, run_id: Uuid) -> Vec<(String, Uuid, i64)> {
     sqlx::query_as(
         "select step_slug, last_worker_id, count(*) from pgflow.step_tasks where run_id = $1 \
@@ -123,7 +123,7 @@ async fn a_failed_attempt_is_retried_by_the_pool_of_its_step() {
     assert_invariants(&database.pool).await;
 }
 
-/// How many handlers of a step run, and how many ever did at a time.
+/// The number of running handlers of a step, and its maximum.
 #[derive(Debug, Default)]
 struct Peak {
     running: AtomicUsize,

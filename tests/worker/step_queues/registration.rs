@@ -1,4 +1,4 @@
-//! What a step worker registers as, and routes that are not those of the code.
+//! The registration of a step worker, and routes that differ from those of the code.
 
 use pgflow::prelude::*;
 use pgflow::startup::StartupError;

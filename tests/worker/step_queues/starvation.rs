@@ -1,4 +1,4 @@
-//! Whether slow tasks of one step keep those of another waiting.
+//! The check whether slow tasks of one step keep those of another waiting.
 
 use pgflow::client::Client;
 use pgflow::prelude::*;
@@ -75,7 +75,7 @@ async fn in_one_queue_slow_tasks_that_hold_all_slots_keep_a_fast_one_waiting() {
     let fast = task(&database.pool, second.run_id(), Step::Fast).await;
     assert_eq!((fast.status.as_str(), fast.attempts), ("queued", 0));
 
-    // The first slot that is given back is what it has waited for.
+    // The first slot that is returned is what it has waited for.
     probe.let_go(1);
     second.wait().timeout(DEADLINE).await.unwrap();
     assert_eq!(
@@ -103,7 +103,7 @@ async fn with_a_queue_for_each_step_slow_tasks_that_hold_all_their_slots_keep_no
     until_slow_tasks_hold_their_slots(&probe).await;
     let second = client.start::<QueuePerStep>(&vec![3, 4]).await.unwrap();
     let third = client.start::<QueuePerStep>(&vec![]).await.unwrap();
-    // No slot of the slow step was given back.
+    // No slot of the slow step was returned.
     third.wait().timeout(DEADLINE).await.unwrap();
     until_task_is(&database.pool, second.run_id(), Step::Fast, "completed").await;
     let waiting = task(&database.pool, second.run_id(), Step::Slow).await;

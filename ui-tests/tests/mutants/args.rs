@@ -39,7 +39,7 @@ pub fn args(text: &str, tokens: &[TokenTree]) -> Vec<Arg> {
     parts(tokens).map(|part| arg(text, part)).collect()
 }
 
-/// What stands between commas.
+/// Returns the parts between commas.
 fn parts(tokens: &[TokenTree]) -> impl Iterator<Item = &[TokenTree]> {
     let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');
     tokens.split(is_comma).filter(|part| !part.is_empty())

@@ -1,4 +1,4 @@
-//! Which mutants a run looks at.
+//! The choice of the mutants of a run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -45,7 +45,7 @@ pub fn taken(source: &Source) -> Vec<&str> {
     words.chain(steps).chain(types).collect()
 }
 
-/// Whether steps that depend on this one may run without its output.
+/// Returns whether steps that depend on this one may run without its output.
 pub fn is_skippable(step: &Step) -> bool {
     let is_conditional = step.arg("if").is_some() || step.arg("if_not").is_some();
     let unmet = is_conditional && step.text_of("when_unmet").unwrap_or("skip") == "skip";
@@ -60,13 +60,13 @@ pub fn output(step: &Step) -> String {
     }
 }
 
-/// Where a parameter's value comes from, and how it is taken.
+/// The source of a parameter's value, and the way in which it is taken.
 pub struct Taken<'s> {
     /// The type of the value.
     pub ty: String,
     /// The step that returns it.
     pub step: Option<&'s Step>,
-    /// Whether it is an `Option` of the type.
+    /// `true` if it is an `Option` of the type.
     pub is_optional: bool,
 }
 

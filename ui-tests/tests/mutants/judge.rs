@@ -1,4 +1,4 @@
-//! What is wrong with the errors that an edit gives.
+//! The faults of the errors that an edit causes.
 
 use std::{collections::BTreeSet, fmt, fs, path::Path};
 
@@ -205,7 +205,7 @@ fn primary(error: &Diagnostic) -> Vec<&DiagnosticSpan> {
     primary.map(in_text).collect()
 }
 
-/// Whether all of `#[flow(..)]` is underlined, or the block below it.
+/// Returns whether all of `#[flow(..)]` is underlined, or the block below it.
 fn is_whole_attribute(span: &DiagnosticSpan, text: &str) -> bool {
     let (start, end) = (span.byte_start as usize, span.byte_end as usize);
     let underlined = text.get(start..end).unwrap_or_default();

@@ -165,7 +165,7 @@ fn of_span(span: &DiagnosticSpan) -> Option<usize> {
     index.or_else(|| of_span(&span.expansion.as_ref()?.span))
 }
 
-/// Where a span stands in the text, however deep in macros.
+/// Returns the place of a span in the text, at any depth of macros.
 pub fn in_text(span: &DiagnosticSpan) -> &DiagnosticSpan {
     match &span.expansion {
         Some(expansion) if !is_of_text(span) => in_text(&expansion.span),

@@ -12,7 +12,7 @@ use crate::source::{Place, Source, has_word};
 
 #[derive(Debug, Clone)]
 pub struct Mutation {
-    /// What was done to what, such as "rename: a dependency".
+    /// The edit and its target, such as "rename: a dependency".
     pub kind: &'static str,
     pub edits: Vec<Edit>,
     pub verdict: Verdict,
@@ -34,13 +34,14 @@ pub enum Verdict {
 
 #[derive(Debug, Clone)]
 pub struct Expected {
-    /// How many errors the edit may give: one, or one for each place that it edits.
+    /// The largest number of errors that the edit may cause: one, or one for each place that it
+    /// edits.
     pub most: usize,
     /// An error may also stand at a line that names one of these.
     pub names: Vec<String>,
-    /// What the error has to contain, because the way back is obvious.
+    /// The text that the error has to contain, because the fix is obvious.
     pub hint: Option<String>,
-    /// Whether the attribute as a whole is the right place.
+    /// `true` if the attribute as a whole is the right place.
     pub may_be_whole: bool,
 }
 

@@ -17,7 +17,7 @@ use crate::{
     source::Source,
 };
 
-/// How often each fault was found in each kind of edit.
+/// The number of times that each fault was found in each kind of edit.
 pub type Counts = BTreeMap<(&'static str, Fault), usize>;
 
 pub struct Judged<'m> {
@@ -157,7 +157,7 @@ impl Known {
         self.0.get(&key).copied().unwrap_or(0)
     }
 
-    /// What is listed and was not found as often.
+    /// Returns the listed faults that were found less often.
     pub fn outdated(&self, counts: &Counts) -> Vec<String> {
         let found = |kind: &str, fault: &str| {
             let found = counts

@@ -42,7 +42,7 @@ pub struct Named {
     pub name: Word,
     pub whole: Place,
     pub derives: Vec<Word>,
-    /// Whether another type of the file has it as a field.
+    /// `true` if another type of the file has it as a field.
     pub is_part: bool,
 }
 
@@ -170,7 +170,7 @@ impl Step {
 }
 
 impl Param {
-    /// What it is bound to, as the attribute reads it.
+    /// Returns the name that it is bound to, as the attribute reads it.
     pub fn binding(&self) -> &str {
         match (&self.from, &self.name) {
             (Some((_, name)), _) | (None, Some(name)) => unraw(&name.text).trim_start_matches('_'),
@@ -268,7 +268,7 @@ fn types(text: &str, items: &[Item]) -> Vec<Named> {
     named.collect()
 }
 
-/// Whether an identifier stands in a text.
+/// Returns whether an identifier stands in a text.
 pub fn has_word(text: &str, word: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     text.match_indices(word).any(|(at, _)| {

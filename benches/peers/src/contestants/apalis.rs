@@ -18,7 +18,7 @@ async fn handle(_job: u64) -> std::result::Result<(), BoxDynError> {
     Ok(())
 }
 
-/// How many jobs it fetches at a time.
+/// The number of jobs that it fetches at a time.
 #[derive(Debug)]
 pub(crate) struct Apalis {
     batch: usize,

@@ -28,17 +28,18 @@ impl TaskHandler for Job {
     }
 }
 
-/// How its slots get jobs.
+/// The way in which its slots get jobs.
 #[derive(Debug)]
 enum Fetch {
-    /// One for each slot and signal. Signals are notifications of new jobs and the ticks of this interval; where all jobs are queued
-    /// already there are ticks only, so its default of a second would make `concurrency` jobs a second.
+    /// One for each slot and signal. Signals are notifications of new jobs and the ticks of this
+    /// interval; where all jobs are queued already there are ticks only, so its default of a second
+    /// would make `concurrency` jobs a second.
     EachTick(Duration),
     /// A hundred at a time, for all slots.
     LocalQueue,
 }
 
-/// How it fetches and completes.
+/// The way in which it fetches and completes.
 #[derive(Debug)]
 pub(crate) struct Graphile {
     fetch: Fetch,
@@ -60,7 +61,7 @@ impl Graphile {
         }
     }
 
-    /// What its guide calls a throughput-oriented worker.
+    /// Returns the configuration that its guide calls a throughput-oriented worker.
     pub(crate) fn batched() -> Self {
         Self {
             completion_delay: Some(Duration::from_millis(5)),

@@ -1,4 +1,4 @@
-//! Who takes part, and what each of them has to be able to do.
+//! The contestants, and the interface that each of them implements.
 
 mod apalis;
 mod entries;
@@ -12,16 +12,17 @@ use crate::{Result, server::Database};
 
 /// One library with one choice of settings.
 pub(crate) trait Contestant {
-    /// What is about to take its first job.
+    /// A worker that is about to take its first job.
     type Ready;
 
-    /// What takes jobs, in tasks of this process.
+    /// A worker that takes jobs, in tasks of this process.
     type Worker;
 
     /// Asks its tables whether anything is left to do.
     const IS_LEFT: &str;
 
-    /// Asks its tables how many tasks have ended well; `None` where the row of a job goes away with its end.
+    /// Asks its tables how many tasks have ended well; `None` where the row of a job goes away with
+    /// its end.
     const ENDED: Option<&str>;
 
     /// Creates its tables, and queues the jobs.
@@ -37,7 +38,7 @@ pub(crate) trait Contestant {
     async fn stop(&self, worker: Self::Worker) -> Result<()>;
 }
 
-/// What a contestant is given.
+/// The options of a contestant.
 #[derive(Debug)]
 pub(crate) struct Terms<'a> {
     pub(crate) database: &'a Database,

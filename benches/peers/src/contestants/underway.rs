@@ -117,7 +117,8 @@ impl Contestant for Underway {
     }
 
     async fn prepare(&self, terms: &Terms<'_>) -> Result<Self::Ready> {
-        // Its listeners come on top, so that as many connections are left for work as the others have.
+        // Its listeners come on top, so that as many connections are left for work as the others
+        // have.
         let listeners = LISTENERS * terms.concurrency;
         let pool = pool(terms, terms.database.connections() + listeners).await?;
         let job = self.job(&pool).await?;
@@ -125,7 +126,8 @@ impl Contestant for Underway {
     }
 
     async fn start(&self, (pool, job, workers): Self::Ready) -> Result<Self::Worker> {
-        // A worker starts one loop for each poll or notification; all jobs being queued already, it would stay alone for a minute.
+        // A worker starts one loop for each poll or notification; all jobs being queued already, it
+        // would stay alone for a minute.
         let mut worker = job.worker();
         worker.set_concurrency_limit(1);
         let mut tasks = JoinSet::new();

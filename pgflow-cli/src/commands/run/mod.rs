@@ -24,10 +24,11 @@ pub(crate) struct Run {
     /// The run's id.
     #[arg(value_parser = run_id::parse)]
     id: Uuid,
-    /// Follow the run until it ends: on a terminal in place, elsewhere with a line for each change, with --json with an object for each change.
+    /// Follow the run until it ends: on a terminal in place, elsewhere with a line for each change,
+    /// with --json with an object for each change.
     #[arg(long)]
     watch: bool,
-    /// How long to pause between two looks; longer when a look takes long.
+    /// The pause between two polls; longer when a poll takes long.
     #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch", value_parser = age::parse_interval)]
     interval: Duration,
 }

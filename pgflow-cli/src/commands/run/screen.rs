@@ -33,13 +33,14 @@ impl Screen {
         }
     }
 
-    /// False when nobody reads any more.
+    /// False when the output is closed.
     pub(super) fn draw(&mut self, details: &RunDetails) -> Result<bool, Failure> {
         let (height, width) = self.terminal.size();
         let lines = lines(details, usize::from(height));
         let mut text = self.to_the_top();
         for line in &lines {
-            // One that wraps would take more lines than are counted. The last column is left free: some terminals wrap after it.
+            // One that wraps would take more lines than are counted. The last column is left free:
+            // some terminals wrap after it.
             let line = truncate_str(line, usize::from(width).saturating_sub(1), "\u{2026}");
             text.extend(["\u{1b}[2K", &line, "\n"]);
         }
@@ -92,7 +93,8 @@ fn lines(details: &RunDetails, height: usize) -> Vec<String> {
     lines
 }
 
-/// The steps for which there is room, in their order: first those that have not ended. And how many are left out.
+/// The steps for which there is room, in their order: first those that have not ended. And how many
+/// are left out.
 fn fitting(steps: &[StepDetails], room: usize) -> (Vec<&StepDetails>, usize) {
     let mut chosen: Vec<&StepDetails> = steps.iter().collect();
     chosen.sort_by_key(|step| {

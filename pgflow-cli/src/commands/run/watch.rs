@@ -21,10 +21,11 @@ use crate::{
     table,
 };
 
-/// The pause is so many times as long as a look at least: counting the tasks of a large map takes the database a while.
+/// The least ratio of the pause to the duration of a poll: counting the tasks of a large map takes
+/// the database a while.
 const LOOKS_COST: u32 = 4;
 
-/// How changes are shown.
+/// The way in which changes are shown.
 enum View {
     /// An object for each, in one line.
     Json { last: Option<String> },
@@ -102,7 +103,7 @@ impl View {
         }
     }
 
-    /// False when nobody reads any more.
+    /// False when the output is closed.
     fn show(&mut self, details: &RunDetails) -> Result<bool, Failure> {
         match self {
             Self::Json { last } => {
@@ -149,7 +150,7 @@ impl View {
     }
 }
 
-/// What is said of each step, and of the run.
+/// Returns the text for each step, and for the run.
 fn lines(details: &RunDetails) -> Vec<(String, String)> {
     let run = match &details.run.error_message {
         Some(error) => format!("{}: {}", details.run.status, table::short(error, 200)),

@@ -4,7 +4,7 @@ use pgflow_runtime::inspect::{RunSummary, StepDetails, StepExplanation, StepReas
 
 use crate::{table, words::counts};
 
-/// What the counts of its tasks don't say.
+/// Returns the facts about a step that the counts of its tasks don't show.
 pub(super) fn note(step: &StepDetails, run: &RunSummary) -> String {
     let unfinished = counts([
         (step.tasks.skipped, "skipped"),
@@ -79,7 +79,7 @@ fn times(count: i32) -> String {
     }
 }
 
-/// Why it does not run; none when it does. `pgflow why` says more.
+/// Returns the reason why it does not run; none when it does. `pgflow why` shows more.
 fn why(explanation: &StepExplanation) -> Option<String> {
     let visible_at = || explanation.visible_at.map(table::time).unwrap_or_default();
     Some(match explanation.reason {

@@ -25,22 +25,22 @@ use crate::{
     words::{count, counts},
 };
 
-/// How often to look for tasks of dead workers.
+/// The interval at which tasks of dead workers are recovered.
 const RECOVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct Drain {
     #[command(flatten)]
     target: Target,
-    /// How long to wait at most; 0s looks once.
+    /// The longest wait; 0s checks once.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = age::parse_timeout)]
     timeout: Duration,
-    /// Why the workers are told to stop; shown with them.
+    /// The reason for the stop request; shown with the workers.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
-/// What came of it.
+/// The result of the drain.
 struct Drained {
     told: Vec<Uuid>,
     status: DrainStatus,
@@ -147,7 +147,7 @@ impl Drain {
     }
 }
 
-/// How many of these live: those that are lost hear nothing any more.
+/// Returns the number of live ones among these: lost workers receive no requests.
 fn live_of(told: &[Uuid], functions: &[FunctionStatus]) -> u64 {
     let workers = functions.iter().flat_map(|function| &function.workers);
     workers
@@ -194,7 +194,7 @@ fn summary(busy: &[BusyWorker]) -> String {
     )
 }
 
-/// How to go on, for each way in which a worker holds this up; each once.
+/// Returns the advice for each way in which a worker delays the drain, each once.
 fn advice(busy: &[BusyWorker]) -> BTreeSet<String> {
     let mut advice = BTreeSet::new();
     for busy in busy {

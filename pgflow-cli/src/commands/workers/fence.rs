@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct Fence {
     #[command(flatten)]
     target: Target,
-    /// Why: shown to whoever tries to start one of their workers.
+    /// The reason, shown on each attempt to start one of their workers.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

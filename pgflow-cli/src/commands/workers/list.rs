@@ -17,8 +17,8 @@ pub(crate) struct List {
     /// Only this function.
     #[arg(long, value_name = "NAME", conflicts_with = "flow")]
     function: Option<String>,
-    /// Only the functions of this flow: those with a live worker for it, those whose newest worker served it, and those that served one of its
-    /// queues last.
+    /// Only the functions of this flow: those with a live worker for it, those whose newest worker
+    /// served it, and those that served one of its queues last.
     #[arg(long, value_name = "SLUG")]
     flow: Option<String>,
     /// Also the workers that are lost or have stopped.

@@ -18,7 +18,7 @@ pub(super) fn of(function: &WorkerFunction) -> &'static str {
     }
 }
 
-/// What the end of its fence restores.
+/// Describes the state that the end of its fence restores.
 pub(super) fn recorded(function: &WorkerFunction) -> String {
     match function.recorded_enabled {
         None => String::new(),
@@ -45,8 +45,9 @@ fn reason(reason: Option<&str>) -> &str {
     reason.unwrap_or("no reason was given")
 }
 
-/// A line for each worker, which fits into 80 columns unless names or reasons are long: of its id the last digits, by which logs and `--json` can be
-/// searched, and its queue only where one of them has another than its function's name.
+/// A line for each worker, which fits into 80 columns unless names or reasons are long: of its id
+/// the last digits, by which logs and `--json` can be searched, and its queue only where one of
+/// them has another than its function's name.
 pub(super) fn workers<'a>(workers: impl IntoIterator<Item = &'a WorkerStatus>) -> Text {
     let workers: Vec<&WorkerStatus> = workers.into_iter().collect();
     let with_queue = workers
@@ -84,7 +85,7 @@ fn last_digits(worker: &WorkerStatus) -> String {
     id.rsplit('-').next().unwrap_or_default().to_owned()
 }
 
-/// Why it was told to stop.
+/// Returns the reason of its stop request.
 fn told(worker: &WorkerStatus) -> String {
     match (&worker.deprecated_at, &worker.deprecated_reason) {
         (None, _) => String::new(),

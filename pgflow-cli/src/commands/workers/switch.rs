@@ -20,7 +20,8 @@ use crate::{
 pub(crate) struct Enable {
     #[command(flatten)]
     target: Target,
-    /// First archive, from the queues that they serve, the messages that no task has; `pgflow queues --inspect` shows them.
+    /// First archive, from the queues that they serve, the messages that no task has; `pgflow
+    /// queues --inspect` shows them.
     #[arg(long)]
     archive_unsupported: bool,
 }
@@ -29,7 +30,7 @@ pub(crate) struct Enable {
 pub(crate) struct Disable {
     #[command(flatten)]
     target: Target,
-    /// Why: shown to whoever tries to start one of their workers.
+    /// The reason, shown on each attempt to start one of their workers.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -160,7 +161,7 @@ fn disabled(change: &FunctionChange) -> String {
     format!("{name} was {} already", state::disabled(&change.after))
 }
 
-/// The workers that go on.
+/// The workers that continue.
 fn live(functions: &[FunctionStatus], target: &Target) -> Result<Option<String>, Failure> {
     let mut running = 0;
     for function in functions {

@@ -1,4 +1,4 @@
-//! Which functions a command is about.
+//! The functions that a command refers to.
 
 use clap::Args;
 use pgflow_runtime::operations;
@@ -12,7 +12,8 @@ pub(super) struct Target {
     /// The functions; `pgflow workers list` shows their names.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// All functions of this flow: those with a live worker for it, those whose newest worker served it, and those that served one of its queues last.
+    /// All functions of this flow: those with a live worker for it, those whose newest worker
+    /// served it, and those that served one of its queues last.
     #[arg(long, value_name = "SLUG")]
     flow: Option<String>,
 }
@@ -38,7 +39,7 @@ impl Target {
         Ok(names)
     }
 
-    /// How it was written, for the next command.
+    /// Returns the arguments as they were written, for the next command.
     pub(super) fn written(&self) -> String {
         if let Some(flow) = &self.flow {
             return format!("--flow {}", quoted(flow));
@@ -48,7 +49,7 @@ impl Target {
     }
 }
 
-/// The functions of a flow; none for a flow that nobody has served.
+/// The functions of a flow; none for a flow that never had a worker.
 pub(super) async fn of_flow(pool: &PgPool, flow: &str) -> Result<Option<Vec<String>>, Failure> {
     let names = operations::functions_of_flow(pool, flow).await?;
     if !names.is_empty() {

@@ -20,7 +20,8 @@ use crate::{
 pub(crate) struct Unfence {
     #[command(flatten)]
     target: Target,
-    /// Wait so long at most until each function that is enabled now has a running worker, and every step of their flows is served; 0s looks once.
+    /// Wait so long at most until each function that is enabled now has a running worker, and every
+    /// step of their flows is served; 0s looks once.
     #[arg(long, value_name = "TIME", value_parser = age::parse_timeout)]
     wait: Option<Duration>,
 }
@@ -72,7 +73,7 @@ fn sentence(change: &FunctionChange) -> String {
     )
 }
 
-/// Those that are enabled now; whoever calls again, since the time was over, waits for the same.
+/// Those that are enabled now; a repeated call after a timeout waits for the same.
 fn enabled(changes: &[FunctionChange]) -> Vec<String> {
     changes
         .iter()

@@ -8,13 +8,13 @@ use crate::{output, words::count};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often at least to say what is waited for.
+/// The longest interval between messages about the current wait.
 const REMINDER: Duration = Duration::from_secs(10);
 
 pub(super) struct Wait {
     since: Instant,
     timeout: Duration,
-    /// Nobody is told what is waited for.
+    /// The subject of the wait is not shown.
     is_silent: bool,
     said: Option<(Instant, String)>,
 }
@@ -29,7 +29,8 @@ impl Wait {
         }
     }
 
-    /// Says on standard error what is waited for, when that is news, and pauses; false when the time is over.
+    /// Shows the subject of the wait on standard error, if it is new, and pauses; false when the
+    /// time is over.
     pub(super) async fn pause(&mut self, what: &str) -> bool {
         let left = self.timeout.saturating_sub(self.since.elapsed());
         if left.is_zero() {

@@ -1,7 +1,8 @@
 //! The page `docs/cli.md`: what it shows is what the command writes.
 //!
-//! Each line of a `console` block that starts with `$ ` is run by a shell, in order, against one database; what follows must be its output, whatever
-//! its ids, times and durations. Comments of the page name what happens in between: see [`scenario`]. With `PGFLOW_BLESS=1` the page is
+//! Each line of a `console` block that starts with `$ ` is run by a shell, in order, against one
+//! database; what follows must be its output, whatever its ids, times and durations. Comments of
+//! the page name what happens in between: see [`scenario`]. With `PGFLOW_BLESS=1` the page is
 //! rewritten where it differs.
 
 mod output;

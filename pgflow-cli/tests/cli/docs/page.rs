@@ -7,9 +7,9 @@ const BLOCK: &str = "```console";
 pub(super) enum Part {
     /// A line that is left as it is.
     Text(String),
-    /// What happens before the next command.
+    /// An event before the next command.
     Then(String),
-    /// What happens while the next command runs.
+    /// An event while the next command runs.
     Meanwhile(String),
     /// A command and its output.
     Command { command: String, output: String },

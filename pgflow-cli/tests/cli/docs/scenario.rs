@@ -1,6 +1,6 @@
-//! What happens between the commands of the page.
+//! The events between the commands of the page.
 
-/// What happens while a command runs.
+/// The events while a command runs.
 pub(super) struct During {
     /// Once it has written this.
     pub(super) after: &'static str,
@@ -34,7 +34,8 @@ pub(super) fn sql(event: &str) -> &'static str {
     }
 }
 
-/// Flow `greetings` with one queue, and `ingest` with a queue for each step. The heartbeats last for the whole page.
+/// Flow `greetings` with one queue, and `ingest` with a queue for each step. The heartbeats last
+/// for the whole page.
 const WORKERS: &str = r#"
 select pgflow.create_flow('greetings');
 select pgflow.add_step('greetings', 'greet', step_type => 'map');

@@ -9,10 +9,10 @@ use std::{
 
 use crate::{docs::scenario::During, support::Database};
 
-/// What `pgflow dev` ends its output with; it would go on for ever.
+/// The last words of `pgflow dev`, which would otherwise run forever.
 const UNTIL_CTRL_C: &str = "stop it with ctrl-c";
 
-/// What the line writes, and what it exits with when that is not 0.
+/// Returns the output of the line, and its exit code unless that is 0.
 pub(super) fn run(database: &Database, line: &str, meanwhile: Option<During>) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_pgflow"));
     let mut path = program.parent().unwrap().as_os_str().to_owned();

@@ -74,7 +74,8 @@ fn a_silent_worker_holds_it_up_no_longer_than_its_tasks_and_these_are_recovered(
 fn when_the_time_is_over_it_says_who_still_lives_and_how_to_go_on() {
     let (database, draining) = fenced();
     let silent = "00000000-0000-0000-0000-000000000002";
-    // Workers in every state in which they hold it up. One that stopped does not: its task goes back.
+    // Workers in every state in which they hold it up. One that stopped does not: its task goes
+    // back.
     database.execute("update pgflow.installation set lost_after = '1 hour'");
     database.execute("select pgflow.enable_worker_function('sums')");
     for id in 2..6 {

@@ -1,6 +1,7 @@
 use crate::support::{Database, cells, json};
 
-/// Function `sums` with a running, a draining, a lost and a stopped worker; fenced function `steps__a`; disabled function `steps__b`.
+/// Function `sums` with a running, a draining, a lost and a stopped worker; fenced function
+/// `steps__a`; disabled function `steps__b`.
 fn many() -> Database {
     let database = Database::with_two_flows();
     let ids: Vec<String> = (1..5)
@@ -194,7 +195,8 @@ fn one_function_or_those_of_a_flow() {
     assert_eq!(names("sums"), ["sums"]);
     // Nobody has ever run the other function of the flow.
     assert_eq!(names("steps"), ["steps__a"]);
-    // One process for both flows: with its newest worker for one of them, and a live one for the other.
+    // One process for both flows: with its newest worker for one of them, and a live one for the
+    // other.
     database.register(6, "shared", "sums", None);
     database.register(7, "shared", "steps", Some("b"));
     assert_eq!(names("sums"), ["shared", "sums"]);

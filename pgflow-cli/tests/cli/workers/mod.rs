@@ -17,7 +17,7 @@ impl Database {
         ))
     }
 
-    /// Workers that were told to stop.
+    /// Workers that were asked to stop.
     fn told(&self) -> i64 {
         self.number("select count(*) from pgflow.workers where deprecated_at is not null")
     }
@@ -48,7 +48,7 @@ impl Database {
     }
 }
 
-/// What is refused the same way by every command that takes functions.
+/// Checks the refusals that all commands with functions have in common.
 #[test]
 fn functions_are_named_or_those_of_a_flow_and_must_be_known() {
     let database = Database::with_two_flows();

@@ -1,4 +1,4 @@
-//! What happened to a run.
+//! The events of a run.
 
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
@@ -8,15 +8,17 @@ use crate::{
     flow::StepId,
 };
 
-/// Something that happened to a run, told by [`RunEvents`](super::RunEvents); a step is an `F::Step`. Every moment `at` is one of the database's clock.
+/// An event of a run, from [`RunEvents`](super::RunEvents); a step is an `F::Step`. Every time `at`
+/// comes from the database's clock.
 ///
 /// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed). The end of the run is the last one, so there is none of a step
 /// with `on = failure` or `on = end`: [`RunHandle::snapshot`](crate::client::RunHandle::snapshot) shows what became of that.
 ///
 /// # As JSON
 ///
-/// An event serialises to one flat object, so that a page can be sent what happens as it is. Keys that an event does not
-/// have are absent. Later releases may add types and keys; they change and remove none.
+/// An event serialises to one flat object, so that a page can be sent what happens as it is. Keys
+/// that an event does not have are absent. Later releases may add types and keys; they change and
+/// remove none.
 ///
 /// | `type` | other keys |
 /// |---|---|
@@ -38,18 +40,19 @@ pub enum RunEvent<S> {
     /// The run was started. Always the first one.
     #[non_exhaustive]
     RunStarted {
-        /// When.
+        /// The time of the start.
         at: DateTime<Utc>,
     },
-    /// All that the step depends on has ended, and its tasks were queued. Comes before any other event of the step; a step that never starts,
-    /// because its condition did not hold or another step was skipped, has none.
+    /// All that the step depends on has ended, and its tasks were queued. Comes before any other
+    /// event of the step; a step that never starts, because its condition did not hold or another
+    /// step was skipped, has none.
     #[non_exhaustive]
     StepStarted {
         /// The step.
         step: S,
-        /// How many tasks it has: one, or one for each element of a map step's list.
+        /// The number of its tasks: one, or one for each element of a map step's list.
         tasks: u64,
-        /// When.
+        /// The time of the start.
         at: DateTime<Utc>,
     },
     /// More of the step's tasks have completed, or failed without the step, and not yet all of them. The counts only grow. One event may stand for many tasks, and a step whose
@@ -66,9 +69,9 @@ pub enum RunEvent<S> {
     StepCompleted {
         /// The step.
         step: S,
-        /// How many tasks it had.
+        /// The number of its tasks.
         tasks: u64,
-        /// When.
+        /// The time of completion.
         at: DateTime<Utc>,
     },
     /// The step failed the run: [`RunFailed`](Self::RunFailed) follows.
@@ -76,9 +79,9 @@ pub enum RunEvent<S> {
     StepFailed {
         /// The step.
         step: S,
-        /// Why: the message of its last attempt, or that its condition did not hold.
+        /// The reason: the message of its last attempt, or that its condition was not met.
         message: String,
-        /// When.
+        /// The time of the failure.
         at: DateTime<Utc>,
     },
     /// The step was skipped.
@@ -86,27 +89,29 @@ pub enum RunEvent<S> {
     StepSkipped {
         /// The step.
         step: S,
-        /// Why.
+        /// The reason.
         reason: SkipReason,
-        /// What the last attempt of a task said, where that is why.
+        /// The message of the last attempt of a task, if that is the reason.
         message: Option<String>,
-        /// When.
+        /// The time of the skip.
         at: DateTime<Utc>,
     },
-    /// Every step completed or was skipped. Always the last one; [`wait`](crate::client::RunHandle::wait) has the output then, at once.
+    /// Every step completed or was skipped. Always the last one;
+    /// [`wait`](crate::client::RunHandle::wait) has the output then, at once.
     #[non_exhaustive]
     RunCompleted {
-        /// When.
+        /// The time of completion.
         at: DateTime<Utc>,
     },
-    /// A step failed the run. Always the last one. Steps that had not ended by then have no end of their own.
+    /// A step failed the run. Always the last one. Steps that had not ended by then have no end of
+    /// their own.
     #[non_exhaustive]
     RunFailed {
         /// The step that failed it.
         step: Option<S>,
-        /// Why: the message of that step.
+        /// The message of that step.
         message: String,
-        /// When.
+        /// The time of the failure.
         at: DateTime<Utc>,
     },
 }
@@ -125,7 +130,7 @@ impl<S: Copy> RunEvent<S> {
         }
     }
 
-    /// Whether the run has ended with this: nothing follows.
+    /// Returns whether the run has ended with this: nothing follows.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::RunCompleted { .. } | Self::RunFailed { .. })
     }

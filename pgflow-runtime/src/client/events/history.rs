@@ -1,4 +1,4 @@
-//! What snapshots of one run tell that was not told before.
+//! Turns successive snapshots of one run into events that were not yet emitted.
 
 use std::{iter::zip, marker::PhantomData};
 
@@ -11,11 +11,11 @@ use crate::{
     flow::{Flow, StepId},
 };
 
-/// What was told of a run so far. It only grows, whatever is seen: a snapshot may be older than the one before, as when two servers, not equally far,
-/// are read in turns.
+/// The emitted state of a run. It only grows, whatever is read: a snapshot may be older than the
+/// previous one, for example when two servers with different delays are read alternately.
 #[derive(Debug)]
 pub(super) struct History<F> {
-    /// The run's start, once it was told.
+    /// The run's start, once it was emitted.
     started_at: Option<DateTime<Utc>>,
     /// By the steps' indexes.
     steps: Vec<Told>,
@@ -50,16 +50,18 @@ impl<F: Flow> History<F> {
         }
     }
 
-    /// The end of the run was told: nothing follows.
+    /// The end of the run was emitted: nothing follows.
     pub(super) fn is_ended(&self) -> bool {
         self.is_ended
     }
 
-    /// What is new, in the order in which it happened: whatever led to something stands before it, and the end of the run last.
+    /// Returns the new events in the order in which they happened: every cause comes before its
+    /// effect, and the end of the run last.
     ///
     /// # Errors
     ///
-    /// The id is that of another run by now, or the run has a step that the flow does not have here. Then nothing is told.
+    /// The id belongs to another run by now, or the run has a step that the flow does not have
+    /// here. Then nothing is emitted.
     pub(super) fn tell(
         &mut self,
         seen: &RunSnapshot<F>,
@@ -115,7 +117,8 @@ impl<F: Flow> History<F> {
                 progress.push(RunEvent::StepProgressed { step, tasks });
             }
         }
-        // Of one moment in the order of the definition, and the start of a step before its end: the sort keeps that.
+        // Of one moment in the order of the definition, and the start of a step before its end: the
+        // sort keeps that.
         changes.sort_by_key(|&(moment, index, _)| (moment, index));
         events.extend(changes.into_iter().map(|(_, _, event)| event));
         // That of steps which have not ended.
@@ -144,7 +147,7 @@ fn by_index<F: Flow>(seen: &RunSnapshot<F>) -> Result<States<'_>, ClientError> {
 }
 
 fn tasks(state: &StepSnapshot) -> u64 {
-    // Known of each step that has started, and not below 0: constraints of the table say so.
+    // Known of each step that has started, and not below 0: constraints of the table show it.
     state
         .initial_tasks
         .and_then(|tasks| tasks.try_into().ok())

@@ -30,7 +30,8 @@ use crate::{
     sql::history::read_history,
 };
 
-/// Looks at a run for the first time when it is awaited, and returns the stream of its events: made by [`RunHandle::events`].
+/// Looks at a run for the first time when it is awaited, and returns the stream of its events: made
+/// by [`RunHandle::events`].
 #[derive(Debug)]
 #[must_use = "nothing is looked at until this is awaited"]
 pub struct Follow<F> {
@@ -46,12 +47,13 @@ impl<F: Flow> Follow<F> {
         }
     }
 
-    /// Looks at the run at this interval, whether something is notified or not. The default is soon at first, then every
-    /// 500 ms, and every 5 s while notifications of steps come. At the event level `runs` only the end of the run is
-    /// notified, so the interval is how late other events may be.
+    /// Looks at the run at this interval, whether something is notified or not. The default is soon
+    /// at first, then every 500 ms, and every 5 s while notifications of steps come. At the event
+    /// level `runs` only the end of the run is notified, so the interval is how late other events
+    /// may be.
     ///
-    /// Below 10 ms it is 10 ms. All streams of a process over one pool are looked at together, in one statement for each
-    /// interval.
+    /// Below 10 ms it is 10 ms. All streams of a process over one pool are looked at together, in
+    /// one statement for each interval.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.pace = Pace::every(interval);
         self
@@ -82,10 +84,11 @@ impl<F: Flow> IntoFuture for Follow<F> {
     }
 }
 
-/// What happens to a run, from its start to its end: made by [`RunHandle::events`], which tells what can be relied on.
+/// A stream of the events of a run, from its start to its end: made by [`RunHandle::events`], which
+/// lists its guarantees.
 ///
-/// A stream that ends after the end of the run, and after an error. It looks at the run only while somebody waits for its next event; dropping it ends
-/// all that it does.
+/// The stream ends after the end of the run, and after an error. It polls the run only while its
+/// next event is awaited; dropping it releases its resources.
 #[must_use = "nothing is looked at until the events are awaited"]
 pub struct RunEvents<F: Flow> {
     stream: BoxStream<'static, Result<RunEvent<F::Step>, ClientError>>,
@@ -98,8 +101,9 @@ impl<F: Flow> RunEvents<F> {
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotFound`] when the run was deleted meanwhile. [`ClientError::Database`] when the database could not be reached for 30 s, or refused to
-    /// be read. The stream has ended then; the run goes on, and another stream begins at its start again.
+    /// [`ClientError::NotFound`] when the run was deleted meanwhile. [`ClientError::Database`] when
+    /// the database could not be reached for 30 s, or refused to be read. The stream has ended
+    /// then; the run continues, and another stream begins at its start again.
     pub async fn next(&mut self) -> Option<Result<RunEvent<F::Step>, ClientError>> {
         self.stream.next().await
     }
@@ -125,12 +129,12 @@ struct Following<F: Flow> {
     run: RunHandle<F>,
     watch: Watch,
     history: History<F>,
-    /// Seen, and not told yet.
+    /// Read, and not emitted yet.
     events: VecDeque<RunEvent<F::Step>>,
 }
 
 impl<F: Flow> Following<F> {
-    /// Whether the database answered.
+    /// Polls, and returns whether the database answered.
     async fn look(&mut self) -> Result<bool, ClientError> {
         let run_id = self.run.run_id();
         let look = read_history(self.run.pool(), run_id).await;

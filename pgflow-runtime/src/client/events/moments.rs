@@ -1,4 +1,4 @@
-//! When steps started and ended, for the order of their events.
+//! The times at which steps started and ended, for the order of their events.
 
 use chrono::{DateTime, Utc};
 
@@ -9,7 +9,8 @@ use crate::{
 
 type Moment = DateTime<Utc>;
 
-/// The moments of a step, none before what led to it: the database's clock may have been set back in between.
+/// The moments of a step, none before what led to it: the database's clock may have been set back
+/// in between.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moments {
     pub(super) started: Option<Moment>,

@@ -7,12 +7,12 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{CHECK, Hints, line, looks, ring};
 use crate::lock::lock;
 
-/// How long the task goes on when nothing waits: the next wait often follows soon.
+/// The time for which the task continues when nothing waits: the next wait often follows soon.
 pub(super) const LINGER: Duration = Duration::from_secs(5);
-/// How often it shows that its runtime still runs it.
+/// The interval at which it shows that its runtime still runs it.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(500);
 
-/// What those who wait need.
+/// The needs of those who wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) is_waited: bool,
@@ -20,7 +20,7 @@ pub(super) struct Wanted {
     pub(super) is_listened: bool,
 }
 
-/// Which task attends, and when it last showed that it lives.
+/// The task that attends, and the time of its last sign of life.
 #[derive(Debug, Default)]
 pub(super) struct Attendant {
     /// One more for each task.
@@ -55,7 +55,7 @@ impl Attendant {
         attends
     }
 
-    /// Returns whether nobody attends from here on.
+    /// Returns whether no task attends from here on.
     fn leave(&mut self, term: u64) -> bool {
         let attends = self.term == term;
         if attends {
@@ -66,7 +66,8 @@ impl Attendant {
 }
 
 impl Hints {
-    /// Sees to it that a task attends. Returns whether one does: a runtime that shuts down drops it at once.
+    /// Sees to it that a task attends. Returns whether one does: a runtime that shuts down drops it
+    /// at once.
     pub(super) fn attend(self: &Arc<Self>) -> bool {
         let now = Instant::now();
         let term = {

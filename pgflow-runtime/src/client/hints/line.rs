@@ -1,4 +1,4 @@
-//! The connection that hears what happens to runs.
+//! The connection that receives the events of runs.
 
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Hints;
 use crate::listening::{Listening, Outage};
 
-/// Where the database tells events.
+/// The channel of the database's events.
 const CHANNEL: &str = "pgflow";
 
 #[derive(Deserialize)]
@@ -16,7 +16,7 @@ struct Payload<'a> {
     event_type: &'a str,
 }
 
-/// What happened to a run, as far as those who wait need to know it: they look at the rest.
+/// An event of a run, reduced to the data that waiters need: they read the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) run_id: Uuid,
@@ -24,7 +24,7 @@ pub(super) struct Event {
     pub(super) is_end: bool,
 }
 
-/// Keeps the connection up while somebody wants it, until it is dropped.
+/// Keeps the connection open while a waiter needs it, until it is dropped.
 pub(super) async fn run(hints: &Hints) {
     let mut outage = Outage::new(
         "the connection for the events of runs was lost or can't be made; whoever waits for them looks more often until it is there",
@@ -65,7 +65,7 @@ async fn serve(hints: &Hints) -> sqlx::Error {
     }
 }
 
-/// The event that a notification tells; None for what others notify on the channel.
+/// The event of a notification; `None` for notifications of others on the channel.
 pub(super) fn event(payload: &str) -> Option<Event> {
     let payload: Payload<'_> = serde_json::from_str(payload).ok()?;
     Some(Event {

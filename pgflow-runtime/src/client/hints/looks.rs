@@ -22,7 +22,7 @@ use crate::{
 
 /// The most runs of one statement: with more, Postgres compiles it.
 const MOST_RUNS: usize = 5000;
-/// How long a statement may take.
+/// The longest time for a statement.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Looks whenever one is due, until it is dropped.

@@ -1,12 +1,13 @@
-//! Tells those who wait for runs when to look at them.
+//! Notifies waiters when to read their runs.
 //!
-//! All waits and streams over one pool share one task, whatever their number: it listens for notifications and asks the
-//! database, in one statement for all, which of their runs have changed. Those are hinted, and read their run themselves.
-//! The task belongs to one waiter's runtime; when that runtime ends or stands still, another waiter's takes over.
+//! All waits and streams over one pool share one task, whatever their number. It listens for
+//! notifications and asks the database, in one statement for all, which of their runs have changed.
+//! It hints those waiters, who read their run themselves. The task belongs to the runtime of one
+//! waiter; when that runtime ends or is blocked, another waiter's takes over.
 //!
-//! While notifications come, looks are rare. That is learned, not asked: the database may send none (event level,
-//! Realtime), and a pooler may lose them. So they are trusted after the first that came, until a look finds a change of
-//! which none told.
+//! While notifications arrive, polls are rare. The task learns this instead of asking: the database
+//! may send none (event level, Realtime), and a pooler may lose them. So it trusts notifications
+//! after the first one, until a poll finds a change without a notification.
 
 mod attendance;
 mod line;
@@ -45,11 +46,11 @@ use crate::{
 /// One per pool that is waited over.
 static ALL: PerPool<Hints> = PerPool::new();
 
-/// How often a waiter checks that the shared task still runs.
+/// The interval at which a waiter checks that the shared task still runs.
 const CHECK: Duration = Duration::from_secs(3);
 
-/// Wakers, spawned tasks and futures never run under the lock of `waiters`: a runtime that shuts down drops tasks inline,
-/// and what they drop takes that lock.
+/// Wakers, spawned tasks and futures never run under the lock of `waiters`: a runtime that shuts
+/// down drops tasks inline, and what they drop takes that lock.
 #[derive(Debug)]
 struct Hints {
     pool: PgPool,
@@ -100,8 +101,8 @@ impl Waiter {
                 return news;
             }
             if !self.hints.attend() {
-                // The bell that rang for that would be answered by the next try, and so on: a runtime that shuts down
-                // drops its tasks when they yield.
+                // The bell that rang for that would be answered by the next try, and so on: a
+                // runtime that shuts down drops its tasks when they yield.
                 yield_now().await;
             }
             // Both ways to wake up lead to another round.
@@ -118,7 +119,7 @@ impl Drop for Waiter {
     }
 }
 
-/// A waiter whose run is looked at, until this is dropped: a stream that nobody reads costs nothing.
+/// A waiter whose run is polled, until this is dropped: a stream that is not read costs nothing.
 struct Asleep<'a>(&'a Waiter);
 
 impl<'a> Asleep<'a> {
@@ -186,7 +187,7 @@ fn ring(bells: Vec<Arc<Notify>>) {
     }
 }
 
-/// Why a look that was made for many failed.
+/// The error of a statement that was made for many waiters.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(transparent)]
 struct SharedFailure(Arc<CallError>);

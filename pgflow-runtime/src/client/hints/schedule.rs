@@ -1,4 +1,4 @@
-//! When a run is looked at without a hint.
+//! The times at which a run is polled without a hint.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use tokio::time::Instant;
 
 /// The first look follows so soon.
 const FIRST: Duration = Duration::from_millis(20);
-/// The pause between looks while nothing tells of changes.
+/// The pause between polls while no notification arrives.
 const LONGEST: Duration = Duration::from_millis(500);
 /// The pause between looks while notifications come.
 const RARE: Duration = Duration::from_secs(5);
 /// The shortest interval that a caller can choose.
 pub(crate) const SHORTEST: Duration = Duration::from_millis(10);
 
-/// How often a run is looked at.
+/// The interval at which a run is polled.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::client) enum Pace {
     /// At an interval that the caller chose, notified or not.
@@ -51,9 +51,10 @@ impl Pace {
     }
 }
 
-/// The moments for looks that are so far apart, the same for all: so those who wait at one pace are looked at together.
+/// The moments for looks that are so far apart, the same for all: so those who wait at one pace are
+/// looked at together.
 ///
-/// None when that is so far away that there is no such moment.
+/// `None` when it is too far in the future to be represented.
 pub(super) fn next_tick(epoch: Instant, now: Instant, pause: Duration) -> Option<Instant> {
     let elapsed = now.saturating_duration_since(epoch);
     let nanos = pause.as_nanos().max(1);

@@ -1,4 +1,4 @@
-//! Who waits for which run, what each has seen of it, and when it is looked at next.
+//! The waiters of each run, the state that each has seen, and the time of the next poll.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,25 +16,26 @@ use super::{
 };
 use crate::sql::CallError;
 
-/// How late the notification of a change may be that a look has found before.
+/// The longest delay of a notification after a poll has already found its change.
 const LATE: Duration = Duration::from_secs(1);
 
-/// What somebody waits for.
+/// The subject of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum Hears {
-    /// The end of the run only: what happens before wakes nobody who waits for that.
+    /// The end of the run only: earlier events wake no such waiter.
     TheEnd,
     /// All that happens to the run and to its steps.
     Everything,
 }
 
-/// As much of a run as tells that it has changed.
+/// The part of a run that shows whether it has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum Sight {
     Missing,
     Run {
         is_ended: bool,
-        /// One for each step that has started, two for each that has ended. Not for those who wait for the end only.
+        /// One for each step that has started, two for each that has ended. Not for those who wait
+        /// for the end only.
         phases: i64,
         /// The tasks of all steps that have not completed. Not for those who wait for the end only.
         remaining: i64,
@@ -55,7 +56,7 @@ impl Sight {
     }
 }
 
-/// What a waiter is woken for.
+/// The reason to wake a waiter.
 #[derive(Debug)]
 pub(in crate::client) enum News {
     /// The run has changed, or may have.
@@ -112,7 +113,7 @@ pub(super) struct Batch {
     pub(super) states: BTreeSet<Uuid>,
 }
 
-/// What a look saw, by run.
+/// The results of a poll, by run.
 #[derive(Debug, Default)]
 pub(super) struct Sights {
     pub(super) ends: HashMap<Uuid, Sight>,
@@ -132,7 +133,7 @@ pub(super) struct Waiters {
     tells_ends: bool,
     /// Those of everything else, too.
     tells_all: bool,
-    /// Ends that a look found and no notification told of, and when.
+    /// Ends that a poll found without a notification, and when.
     untold: HashMap<Uuid, Instant>,
 }
 
@@ -258,7 +259,8 @@ impl Waiters {
         self.by_due.first().map(|&(due, _)| due)
     }
 
-    /// Those whose time has come. They have no next look before [`tell`](Self::tell) or [`fail`](Self::fail) sets one.
+    /// Those that are due. They have no next poll before [`tell`](Self::tell) or
+    /// [`fail`](Self::fail) sets one.
     pub(super) fn take_due(&mut self, now: Instant) -> Batch {
         let mut batch = Batch::default();
         while let Some(&(due, id)) = self.by_due.first()
@@ -320,7 +322,7 @@ impl Waiters {
         bells
     }
 
-    /// Ends of which nothing was told in time: notifications do not come.
+    /// Ends without a notification in time: notifications do not arrive.
     fn judge_notifications(&mut self, now: Instant) {
         let is_late = |&found: &Instant| now.saturating_duration_since(found) > LATE;
         if self.untold.values().any(is_late) {

@@ -1,6 +1,7 @@
 //! Definitions, made in the words of the attributes.
 //!
-//! Generated code places each method at the argument that it stands for, so editors show its documentation there.
+//! Generated code places each method at the argument that it stands for, so editors show its
+//! documentation there.
 
 use pgflow_definition::{
     Condition, ElementFailure, FlowDefinition, FlowOptions, QueueMode, RunsOn, SkipMode,
@@ -50,20 +51,23 @@ impl Step {
         self
     }
 
-    /// `map = step` or `map = input`: one task per element of that list; the element is the parameter `item`.
+    /// `map = step` or `map = input`: one task per element of that list; the element is the
+    /// parameter `item`.
     pub const fn map(mut self, source: &'static [&'static str]) -> Self {
         self.0.kind = StepKind::Map;
         self.0.depends_on = source;
         self
     }
 
-    /// `max_attempts = 3`: how often a task is tried, the first attempt included; at least 1, by default the flow's.
+    /// `max_attempts = 3`: how often a task is tried, the first attempt included; at least 1, by
+    /// default the flow's.
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
         self.0.options.max_attempts = Some(attempts);
         self
     }
 
-    /// `base_delay = "5s"`: the delay that the back-off between attempts starts from; at least 1 s, by default the flow's.
+    /// `base_delay = "5s"`: the delay that the back-off between attempts starts from; at least 1 s,
+    /// by default the flow's.
     pub const fn base_delay(mut self, seconds: u32) -> Self {
         self.0.options.base_delay = Some(seconds);
         self
@@ -75,7 +79,8 @@ impl Step {
         self
     }
 
-    /// `give_up_after = "1d"`: how long a task may be postponed without an attempt that counts; at least 1 s, by default the flow's.
+    /// `give_up_after = "1d"`: how long a task may be postponed without an attempt that counts; at
+    /// least 1 s, by default the flow's.
     pub const fn give_up_after(mut self, seconds: u32) -> Self {
         self.0.options.give_up_after = Some(seconds);
         self
@@ -105,13 +110,15 @@ impl Step {
         self
     }
 
-    /// `when_unmet = "skip"`: what happens when the condition does not hold: `"skip"` (the default), `"skip-cascade"` or `"fail"`.
+    /// `when_unmet = "skip"`: what happens when the condition does not hold: `"skip"` (the
+    /// default), `"skip-cascade"` or `"fail"`.
     pub const fn when_unmet(mut self, mode: SkipMode) -> Self {
         self.0.when_unmet = mode;
         self
     }
 
-    /// `when_exhausted = "fail"`: what happens when the last attempt has failed: `"fail"` (the default), `"skip"` or `"skip-cascade"`.
+    /// `when_exhausted = "fail"`: what happens when the last attempt has failed: `"fail"` (the
+    /// default), `"skip"` or `"skip-cascade"`.
     pub const fn when_exhausted(mut self, mode: SkipMode) -> Self {
         self.0.when_exhausted = mode;
         self
@@ -172,7 +179,8 @@ impl Flow {
         self
     }
 
-    /// `slug = "my_flow_v2"`: the flow's name in the database; the type's name in snake case by default.
+    /// `slug = "my_flow_v2"`: the flow's name in the database; the type's name in snake case by
+    /// default.
     pub const fn slug(mut self, slug: &'static str) -> Self {
         self.0.slug = slug;
         self
@@ -210,25 +218,29 @@ impl Flow {
         self
     }
 
-    /// `base_delay = "5s"`: the delay that the back-off between attempts starts from; at least 1 s, 5 s by default; steps can set their own.
+    /// `base_delay = "5s"`: the delay that the back-off between attempts starts from; at least 1 s,
+    /// 5 s by default; steps can set their own.
     pub const fn base_delay(mut self, seconds: u32) -> Self {
         self.0.options.base_delay = Some(seconds);
         self
     }
 
-    /// `max_delay = "1h"`: the longest delay between attempts; at least 1 s, 1 h by default; steps can set their own.
+    /// `max_delay = "1h"`: the longest delay between attempts; at least 1 s, 1 h by default; steps
+    /// can set their own.
     pub const fn max_delay(mut self, seconds: u32) -> Self {
         self.0.options.max_delay = Some(seconds);
         self
     }
 
-    /// `give_up_after = "1d"`: how long a task may be postponed without an attempt that counts; at least 1 s, 1 day by default; steps can set their own.
+    /// `give_up_after = "1d"`: how long a task may be postponed without an attempt that counts; at
+    /// least 1 s, 1 day by default; steps can set their own.
     pub const fn give_up_after(mut self, seconds: u32) -> Self {
         self.0.options.give_up_after = Some(seconds);
         self
     }
 
-    /// `timeout = "60s"`: how long an attempt may run; at least 3 s, 60 s by default; steps can set their own.
+    /// `timeout = "60s"`: how long an attempt may run; at least 3 s, 60 s by default; steps can set
+    /// their own.
     pub const fn timeout(mut self, seconds: u32) -> Self {
         self.0.options.timeout = Some(seconds);
         self

@@ -9,10 +9,11 @@ use crate::migrate::{
     privilege, session,
 };
 
-/// How long the installation of the SQL may take; another program may be installing it too.
+/// The longest time for the installation of the SQL; another program may be installing it too.
 const INSTALL_WAIT: Duration = Duration::from_mins(1);
 
-/// Installs the extension where the server offers it and the role may, else the SQL that the `pgmq` crate contains.
+/// Installs the extension where the server offers it and the role may, else the SQL that the `pgmq`
+/// crate contains.
 pub(super) async fn install(
     transaction: &mut PgConnection,
     pool: &PgPool,
@@ -36,7 +37,7 @@ async fn is_extension_available(connection: &mut PgConnection) -> Result<bool, M
 /// False when the role may not: the SQL needs fewer privileges.
 async fn create_extension(transaction: &mut PgConnection) -> Result<bool, MigrateError> {
     let doing = MigrateError::doing("creating the pgmq extension");
-    // A savepoint: the transaction goes on when the attempt fails.
+    // A savepoint: the transaction continues when the attempt fails.
     let mut attempt = transaction.begin().await.map_err(&doing)?;
     let created = sqlx::raw_sql("create extension pgmq")
         .execute(&mut *attempt)
@@ -56,7 +57,7 @@ async fn create_extension(transaction: &mut PgConnection) -> Result<bool, Migrat
     }
 }
 
-/// The installer opens a transaction of its own and commits it, before ours goes on.
+/// The installer opens a transaction of its own and commits it, before ours continues.
 async fn install_sql(pool: &PgPool) -> Result<(), MigrateError> {
     let installer_pool = PgPoolOptions::new()
         .max_connections(1)

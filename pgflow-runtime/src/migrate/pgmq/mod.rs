@@ -1,4 +1,5 @@
-//! PGMQ, which everything else stands on: found, or installed. Never upgraded: other programs may use it.
+//! PGMQ, the base of all queues: found, or installed. It is never upgraded, since other programs
+//! may use it.
 
 mod install;
 mod probe;
@@ -13,7 +14,7 @@ use super::error::MigrateError;
 pub(super) use probe::{REQUIRED, probe};
 pub(super) use rights::{missing_grants, warnings};
 
-/// What is there of PGMQ.
+/// The parts of PGMQ that the database has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -27,12 +28,12 @@ pub enum PgmqState {
     },
     /// Its SQL, installed without the extension.
     Sql {
-        /// As its installer recorded it; absent when it was installed by hand.
+        /// As its installer recorded it; absent when it was installed manually.
         version: Option<String>,
     },
     /// A schema `pgmq` that lacks something that pgflow calls.
     Incomplete {
-        /// What is missing.
+        /// The missing parts.
         missing: Vec<String>,
     },
 }

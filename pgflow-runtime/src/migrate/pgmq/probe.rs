@@ -24,7 +24,8 @@ pub(crate) const REQUIRED: &[Required] = &[
     required("validate_queue_name", &["text"]),
 ];
 
-/// What pgflow's SQL calls where it is there: versions of PGMQ without it create queues without a lock.
+/// The functions that pgflow's SQL calls if they exist: versions of PGMQ without them create queues
+/// without a lock.
 #[cfg(test)]
 const OPTIONAL: &[&str] = &["acquire_queue_lock"];
 
@@ -57,7 +58,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Whether a call with these arguments reaches it; later versions may add arguments with defaults.
+    /// Returns whether a call with these arguments reaches it; later versions may add arguments
+    /// with defaults.
     fn accepts(&self, call: &Required) -> bool {
         let needed = self.arguments.len() - usize::try_from(self.defaults).unwrap_or_default();
         self.name == call.name

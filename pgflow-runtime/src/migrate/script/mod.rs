@@ -1,4 +1,5 @@
-//! The migration as a SQL script; it decides in SQL what `plan` decides in Rust, and a test compares both.
+//! The migration as a SQL script. It makes in SQL the decisions that `plan` makes in Rust, and a
+//! test compares both.
 
 use std::fmt::Write as _;
 
@@ -150,8 +151,8 @@ fn quoted(types: &[&str]) -> String {
     types.join(", ")
 }
 
-/// Replaces `{name}` by its value, in one pass: a value may contain braces. One that stands alone at the start of its line
-/// is indented like it.
+/// Replaces `{name}` by its value, in one pass: a value may contain braces. One that stands alone
+/// at the start of its line is indented like it.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;

@@ -118,7 +118,7 @@ async fn a_handler_that_panics_when_it_is_dropped_has_timed_out_all_the_same() {
     );
 }
 
-/// An error that panics where it is told to.
+/// An error that panics where it is asked to.
 #[derive(Debug, Default)]
 struct Odd {
     prints: bool,

@@ -20,7 +20,8 @@ use crate::{
 };
 
 type Answer = Result<bool, CallError>;
-/// Answers the nth call, which completes these tasks, or fails one when there are none: whether it made others ready.
+/// Answers the nth call, which completes these tasks, or fails one when there are none: whether it
+/// made others ready.
 type Script = dyn Fn(usize, &[i32]) -> Answer + Send + Sync;
 
 #[derive(Debug, PartialEq)]
@@ -34,7 +35,7 @@ enum Call {
 /// A database that remembers what it was asked, and answers as the test says.
 struct Fake {
     calls: Mutex<Vec<(Duration, Call)>>,
-    /// What the failures said.
+    /// The messages of the failures.
     messages: Mutex<Vec<String>>,
     answer: Box<Script>,
     takes: Duration,
@@ -318,7 +319,7 @@ async fn a_refused_batch_is_recorded_one_by_one() {
         Call::Complete(vec![0]),
         Call::Complete(vec![1]),
         Call::Complete(vec![2]),
-        // It alone, and for good: the same output would be refused again.
+        // It alone, and permanently: the same output would be refused again.
         Call::Fail(1, false),
     ] {
         assert!(calls[1..].contains(&expected), "{expected:?} in {calls:?}");

@@ -219,7 +219,7 @@ async fn no_more_is_claimed_ahead_than_patience_lets_begin() {
     pace.claim_took(Duration::from_millis(400));
     pace.handler_took(Duration::from_millis(20));
     for _ in 0..1000 {
-        // Each round: what can't begin in 50 ms is given back.
+        // Each round: what can't begin in 50 ms is returned.
         pace.waited_in_vain(PATIENCE);
         pace.handler_took(Duration::from_millis(50));
     }

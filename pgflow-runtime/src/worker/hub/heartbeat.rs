@@ -20,10 +20,10 @@ use crate::{
     worker::{WorkerError, clock},
 };
 
-/// How long to look for lost attempts: the next heartbeat must not wait for that.
+/// The longest time to look for lost attempts: the next heartbeat must not wait for it.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// Sends heartbeats, and hears notifications between them, until it is dropped.
+/// Sends heartbeats, and receives notifications between them, until it is dropped.
 pub(super) async fn run(core: &Core) {
     let mut line = Line::new(core);
     let mut backoff = Backoff::database();
@@ -130,7 +130,7 @@ async fn cancel_lost(core: &Core, line: &mut Line<'_>) {
     }
 }
 
-/// Reports attempts that go on after their time is over, as those do that block their threads:
+/// Reports attempts that continue after their time is over, as those do that block their threads:
 /// their tasks must not start anywhere else meanwhile.
 async fn report_overdue(core: &Core, line: &mut Line<'_>) {
     for member in core.members() {
@@ -159,8 +159,8 @@ async fn report_overdue(core: &Core, line: &mut Line<'_>) {
     }
 }
 
-/// Starts recovery where there may be something to recover: it takes a connection of its own, which idle
-/// workers do without.
+/// Starts recovery where there may be something to recover: it takes a connection of its own, which
+/// idle workers do without.
 async fn look_for_recovery(core: &Core, line: &mut Line<'_>) {
     let due = line
         .ask(&|connection| Box::pin(async move { recovery_is_due(connection).await }))

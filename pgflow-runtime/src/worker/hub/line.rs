@@ -17,21 +17,21 @@ use crate::{
     sql::CallError,
 };
 
-/// Where the database says which queue got work.
+/// The channel on which the database names the queues with new tasks.
 const CHANNEL: &str = "pgflow_work";
 
-/// How long the connection may be silent before another one is asked as well: the rest of the 6 s
-/// after which a worker seems dead.
+/// The time without an answer after which another connection is tried as well: the rest of the 6 s
+/// after which a worker appears dead.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// The connection, made anew whenever it is lost or has turned bad.
+/// The connection, made again whenever it is lost or has turned bad.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     core: &'a Core,
     wanted: watch::Receiver<bool>,
     open: Option<Open>,
     outage: Outage,
-    /// When to try again while there is none.
+    /// The time of the next try while there is no connection.
     retry_at: Instant,
 }
 
@@ -94,9 +94,9 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Makes a call, over the connection that there is, and over another one when that is of no
-    /// help: no more than two are ever asked at a time, as a table that somebody has locked must
-    /// not collect connections that wait for it.
+    /// Makes a call over the existing connection, and over another one if that does not help. No
+    /// more than two are ever used at a time: a locked table must not accumulate connections that
+    /// wait for it.
     pub(super) async fn ask<T>(&mut self, call: Call<'_, T>) -> Result<T, CallError> {
         let since = self
             .open

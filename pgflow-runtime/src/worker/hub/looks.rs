@@ -1,6 +1,6 @@
-//! Looks for work of all idle workers of the process together.
+//! Polls for tasks of all idle workers of the process together.
 //!
-//! Nothing depends on it: a worker for which nobody has looked in time looks by itself.
+//! Nothing depends on it: a worker that was not polled for in time polls on its own.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ use uuid::Uuid;
 use super::{Core, Member, line::Line};
 use crate::sql::idle::{MOST_WORKERS, workers_with_work};
 
-/// How long one look may take.
+/// The longest time for one poll.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// With fewer idle workers each claims by itself: that finds work and takes it in one call.
+/// With fewer idle workers each claims on its own: that finds and takes tasks in one call.
 const FEWEST: usize = 3;
-/// How soon another round looks for those who fell asleep meanwhile.
+/// The delay after which another round polls for workers that became idle meanwhile.
 const LONGEST_ROUND: Duration = Duration::from_secs(1);
 
 /// Looks for those whose time has come; returns when the next round is due.
@@ -71,7 +71,8 @@ fn due(members: &[Arc<Member>], now: Instant) -> (Vec<Arc<Member>>, Instant) {
             continue;
         };
         let at = since + pause;
-        // With nearly all others: one call serves them together, and from then on their times agree.
+        // With nearly all others: one call serves them together, and from then on their times
+        // agree.
         if at <= now + pause * 3 / 4 {
             due.push(Arc::clone(member));
         } else {
@@ -84,7 +85,7 @@ fn due(members: &[Arc<Member>], now: Instant) -> (Vec<Arc<Member>>, Instant) {
     (due, next)
 }
 
-/// Before the worker looks by itself.
+/// Before the worker polls on its own.
 fn pause(poll_interval: Duration) -> Duration {
     poll_interval * 3 / 4
 }

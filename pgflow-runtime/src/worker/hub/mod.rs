@@ -1,10 +1,10 @@
-//! The work that the workers of a process do together, on a thread of their own: one connection
-//! wakes them, one statement carries their heartbeats, and one of them looks for stalled tasks.
+//! The shared duties of the workers of a process, on a separate thread: one connection wakes them,
+//! one statement carries their heartbeats, and one of them looks for stalled tasks.
 //!
-//! Workers that share a pool meet in its hub. All hubs live on one thread with a runtime of its
-//! own, so handlers that block their threads stop neither heartbeats nor signals. A connection
-//! belongs to the runtime that made it: a hub makes its own, with the options and hooks of the
-//! pool, and never takes one of the pool.
+//! Workers that share a pool share its hub. All hubs run on one thread with its own runtime, so
+//! handlers that block their threads stop neither heartbeats nor signals. A connection belongs to
+//! the runtime that opened it. A hub therefore opens its own, with the options and hooks of the
+//! pool, and never takes one from the pool.
 
 mod heartbeat;
 mod line;
@@ -46,7 +46,7 @@ static HUBS: PerPool<Hub> = PerPool::new();
 /// The pause between two heartbeats. Others take a worker for dead when its last one is older
 /// than 6 s.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// The pause before a hub that panicked goes on.
+/// The pause before a hub that panicked continues.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 /// The most that Postgres keeps of a name.
 const LONGEST_NAME: usize = 63;
@@ -81,7 +81,8 @@ struct Member {
     runtime: Handle,
 }
 
-/// A worker's place in its hub, until this is dropped: from then on nobody speaks for the worker.
+/// A worker's place in its hub, until this is dropped: from then on the hub sends no heartbeats for
+/// the worker.
 #[derive(Debug)]
 pub(crate) struct Attendance {
     hub: Arc<Hub>,

@@ -1,4 +1,4 @@
-//! Recovers the tasks of workers that are gone.
+//! Recovers the tasks of dead workers.
 
 use std::{error::Error, time::Duration};
 
@@ -15,7 +15,8 @@ use crate::{
 /// The pause before recovery, jittered: the first of several processes does the work.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Recovers tasks of all flows, each time that heartbeats say that some may be due, until it is dropped.
+/// Recovers tasks of all flows, each time that heartbeats say that some may be due, until it is
+/// dropped.
 pub(super) async fn run(core: &Core) {
     // A connection of its own, as the call may take long and heartbeats must not wait for it, and
     // none between two looks.
@@ -50,7 +51,7 @@ async fn recover_all(calls: &Limited) -> Result<(), CallError> {
                 failed = batch.ended,
                 "tasks that no worker runs any more were recovered"
             );
-            // Also where some ended: steps that go on without them may be ready.
+            // Also where some ended: steps that continue without them may be ready.
             wake_all();
         }
         if !batch.more {

@@ -1,4 +1,4 @@
-//! The thread of what must go on whatever handlers do: heartbeats, notifications, signals.
+//! The thread of what must continue whatever handlers do: heartbeats, notifications, signals.
 
 use std::{io, sync::Mutex};
 

@@ -1,5 +1,5 @@
-//! The watchdog: names handlers that hold their threads, finds runtimes that stand still, and
-//! ends attempts whose worker could not renew them in time.
+//! The watchdog: names handlers that hold their threads, finds blocked runtimes, and ends attempts
+//! whose worker could not renew them in time.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::worker::clock::{self, Moment};
 
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a handler may hold its thread.
+/// The longest time for which a handler may hold its thread.
 const LONGEST: Duration = Duration::from_secs(1);
 /// A look that is so late comes after the whole process stood still: handlers can't be blamed.
 const GAP: Duration = Duration::from_millis(500);
@@ -104,7 +104,7 @@ impl Pulses {
         self.0 = taken;
     }
 
-    /// What is asked already counts from now.
+    /// Counts all open requests from now on.
     fn restart(&self, now: u64) {
         for asked in self.0.values() {
             if let Some(asked_at) = asked.get() {

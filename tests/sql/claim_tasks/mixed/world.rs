@@ -1,4 +1,5 @@
-//! A database in which any message can be put at any place of a queue, and what a claim must make of each.
+//! A database in which any message can be put at any place of a queue, and what a claim must make
+//! of each.
 
 use serde_json::{Value, json};
 use sqlx::pool::PoolConnection;
@@ -11,12 +12,12 @@ use crate::support::flows::{
     FUNCTION, claim, complete, define, define_with_step_queues, start, step, step_worker, worker,
 };
 
-/// What a message is to the worker that reads it.
+/// The class of a message for the worker that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Queued,
     Started,
-    /// Its task has ended; step and run go on.
+    /// Its task has ended; step and run continue.
     TaskEnded,
     StepEnded,
     RunEnded,
@@ -33,7 +34,7 @@ pub(super) const CLASSES: [Class; 6] = [
     Class::Locked,
 ];
 
-/// Why a worker may not run what a message stands for.
+/// The reason why a worker may not run the task of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     NoTask,
@@ -53,7 +54,8 @@ pub(super) const LOCKED: i64 = 500;
 const TIMEOUT: i64 = 20;
 const SECOND: i64 = 1_000_000;
 
-/// Puts the message of a task to a place of a queue, visible now, with a read count that its id tells.
+/// Puts the message of a task to a place of a queue, visible now, with a read count that its id
+/// tells.
 const PLACE: &str = "
     create function place(queue text, id bigint, task_run uuid, step text, index int, body jsonb) returns void language plpgsql as $$
     declare
@@ -72,7 +74,8 @@ const PLACE: &str = "
     end
     $$";
 
-/// A flow whose root `a` is a map, and whose other root `b` waits; a run for each class, and others for faults.
+/// A flow whose root `a` is a map, and whose other root `b` waits; a run for each class, and others
+/// for faults.
 pub(super) struct World {
     pub(super) db: TestDb,
     pub(super) worker: Uuid,
@@ -244,7 +247,8 @@ impl World {
         }
     }
 
-    /// Puts right what was planted: the task gets a good message in its own queue, with this id; a message without a task goes.
+    /// Puts right what was planted: the task gets a good message in its own queue, with this id; a
+    /// message without a task goes.
     pub(super) async fn mend(&self, db: &mut PgConnection, fault: Fault, planted: i64, id: i64) {
         let (queue, task) = match fault {
             Fault::NoTask => {
@@ -295,8 +299,8 @@ impl World {
             .expect("a claim that is not refused by an error")
     }
 
-    /// What the rows must be after a claim of messages of these classes. Where the clock decides, what is there is taken over after it
-    /// was checked.
+    /// Returns the required rows after a claim of messages of these classes. Values that depend on
+    /// the clock are copied from the actual rows after a check.
     pub(super) fn after_claim(&self, before: &Value, after: &Value, ids: &[(Class, i64)]) -> Value {
         let mut rows = before.clone();
         for (class, id) in ids {
@@ -336,7 +340,8 @@ impl World {
         rows
     }
 
-    /// What the rows must be after a claim that was refused for these messages, the first of which is the function's reason.
+    /// Returns the required rows after a claim that was refused for these messages, the first of
+    /// which is the function's reason.
     pub(super) fn after_refusal(
         &self,
         before: &Value,

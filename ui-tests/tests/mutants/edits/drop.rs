@@ -203,7 +203,7 @@ fn edges(source: &Source, step: &Step) -> Vec<Mutation> {
     edits
 }
 
-/// What makes a step skippable, where one step takes it as an `Option`.
+/// Returns the edits that make a step skippable, where one step takes it as an `Option`.
 fn modes(source: &Source, step: &Step) -> Vec<Mutation> {
     let mut edits = Vec::new();
     for condition in ["if", "if_not"] {

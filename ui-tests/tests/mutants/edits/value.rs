@@ -22,7 +22,7 @@ pub fn all(source: &Source) -> Vec<Mutation> {
     .collect()
 }
 
-/// What goes wrong with every `key = value`.
+/// Returns the edits that apply to every `key = value`.
 fn of_any(source: &Source, arg: &Arg, value: &Value) -> Vec<Mutation> {
     let key = &arg.key.text;
     let text = source.at(&value.at);

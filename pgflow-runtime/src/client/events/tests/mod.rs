@@ -93,7 +93,8 @@ fn is_progress(event: &str) -> bool {
     event.contains(" of ")
 }
 
-/// Looks at a simulated run in any order: each look tells what has happened up to it and was not told before.
+/// Looks at a simulated run in any order: each look tells what has happened up to it and was not
+/// told before.
 fn check(seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let is_clock_bad = rng.bool();
@@ -133,7 +134,7 @@ fn check(seed: u64) {
     assert_in_order(seed, &all);
 }
 
-/// What holds of the whole stream, whatever was looked at and whatever the clock said.
+/// Asserts the guarantees of the whole stream, independent of the snapshots and the clock.
 fn assert_in_order(seed: u64, all: &[String]) {
     let place: HashMap<&str, usize> = all
         .iter()
@@ -163,7 +164,8 @@ fn assert_in_order(seed: u64, all: &[String]) {
             .chain(progress.into_iter().map(Some))
             .chain([end(step.slug)])
             .collect();
-        // A step that is skipped has not started, unless it ran; what has not ended with its run has no end.
+        // A step that is skipped has not started, unless it ran; what has not ended with its run
+        // has no end.
         let known: Vec<usize> = of_step.iter().flatten().copied().collect();
         assert!(known.is_sorted(), "seed {seed}: `{}`: {all:?}", step.slug);
         if find(step.slug, "completed").is_some() {

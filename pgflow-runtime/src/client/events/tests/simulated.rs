@@ -1,4 +1,5 @@
-//! A run that goes at random through what a run can go through, and how it looked after each transaction.
+//! A run that goes at random through what a run can go through, and how it looked after each
+//! transaction.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
@@ -9,9 +10,9 @@ use crate::{client::RunSnapshot, flow::Flow};
 
 /// The run, by its transactions.
 pub(super) struct Simulated {
-    /// What happened, in order: `list started`.
+    /// The events that happened, in order: `list started`.
     pub(super) log: Vec<String>,
-    /// How it looked, and how much of the log had happened then.
+    /// The snapshots, and the length of the log at each of them.
     pub(super) looks: Vec<(RunSnapshot<Diamond>, usize)>,
 }
 
