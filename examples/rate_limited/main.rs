@@ -1,9 +1,9 @@
 //! Copies pages from a service that allows three requests a second and sometimes breaks down:
 //! `cargo run --example rate_limited`, or `cargo run --example rate_limited -- 100` for 100 pages.
 //!
-//! A refusal is not a failure: the page is postponed until the time that the service names, and keeps
-//! its three attempts for real failures. Runs on the server that `DATABASE_URL` names, else on a
-//! private one that ends with the program.
+//! A refusal is not a failure: the page is postponed until the time that the service names, and
+//! keeps its three attempts for real failures. Runs on the server that `DATABASE_URL` names, else
+//! on a private one that ends with the program.
 
 mod service;
 

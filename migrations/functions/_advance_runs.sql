@@ -1,8 +1,9 @@
--- Carries runs on as far as they go without a worker: evaluates conditions, completes steps without tasks, starts steps that are
--- ready. Loops until nothing changes, so a step never leaves `created` before its condition was evaluated, whatever
--- made it ready, and no depth is too deep. A run that this leaves without steps is finished by _settle_steps.
--- Returns whether new tasks were queued.
--- Locks: needs the runs' rows; takes step states. Callers: start_flows, complete_tasks, _exhaust_task, _fail_element.
+-- Carries runs on as far as they go without a worker: evaluates conditions, completes steps without
+-- tasks, starts steps that are ready. Loops until nothing changes, so a step never leaves `created`
+-- before its condition was evaluated, whatever made it ready, and no depth is too deep. A run that
+-- this leaves without steps is finished by _settle_steps. Returns whether new tasks were queued.
+-- Locks: needs the runs' rows; takes step states. Callers: start_flows, complete_tasks,
+-- _exhaust_task, _fail_element.
 create or replace function pgflow._advance_runs(run_ids uuid[]) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,7 +1,8 @@
--- Archives messages, grouped by queue. Returns how many were there to archive: one that is gone already is no error, and neither is a queue
--- that somebody dropped. The task rows say what happened to the work, and no run may hang for what was done to its messages.
--- Locks: queue rows, blocking. Task rows come first. Callers: complete_tasks, fail_task, claim_tasks, _exhaust_task, _fail_run,
--- _fail_end_step, _skip_steps.
+-- Archives messages, grouped by queue. Returns how many were there to archive: one that is gone
+-- already is no error, and neither is a queue that somebody dropped. The task rows say what
+-- happened to the work, and no run may hang for what was done to its messages.
+-- Locks: queue rows, blocking. Task rows come first. Callers: complete_tasks, fail_task,
+-- claim_tasks, _exhaust_task, _fail_run, _fail_end_step, _skip_steps.
 create or replace function pgflow._archive_messages(queue_names text[], message_ids bigint[]) returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -24,7 +24,8 @@ begin
             or jsonb_typeof(v_step -> 'whenExhausted') is distinct from 'string'
             or jsonb_typeof(v_step -> 'onElementFailure') <> 'string'
             or jsonb_typeof(v_step -> 'runsOn') <> 'string'
-            -- A value that is not `defined` would be stored, and every later start would find another shape.
+            -- A value that is not `defined` would be stored, and every later start would find
+            -- another shape.
             or v_step #>> '{requiredInputPattern,defined}' is distinct from (v_step #> '{requiredInputPattern,value}' is not null)::text
             or v_step #>> '{forbiddenInputPattern,defined}' is distinct from (v_step #> '{forbiddenInputPattern,value}' is not null)::text
         then

@@ -1,8 +1,8 @@
--- A started task of a map whose on_element_failure is null has no attempt left: the task fails with its error, and the
--- step does without it. When it was the last one that the step waited for, the step ends: it completes, with a null for
--- each task that failed; or, when every one failed, its when_exhausted decides, and the step's error says how many.
--- A step whose output is too large, or whose run would end with an output that is, fails its run.
--- Returns whether new tasks were queued.
+-- A started task of a map whose on_element_failure is null has no attempt left: the task fails with
+-- its error, and the step does without it. When it was the last one that the step waited for, the
+-- step ends: it completes, with a null for each task that failed; or, when every one failed, its
+-- when_exhausted decides, and the step's error says how many. A step whose output is too large, or
+-- whose run would end with an output that is, fails its run. Returns whether new tasks were queued.
 -- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: _exhaust_task.
 create or replace function pgflow._fail_element(
     run_id uuid, step_slug text, task_index int, error_message text, when_exhausted text
@@ -75,7 +75,8 @@ begin
         end if;
         return pgflow._advance_runs(array[v_run_id]);
     exception when sqlstate 'PF009' then
-        -- The run would end, with an output that can't be stored: see _settle_steps. The end of the step is undone.
+        -- The run would end, with an output that can't be stored: see _settle_steps. The end of the
+        -- step is undone.
         perform pgflow._fail_run(v_run_id, v_slug, null, sqlerrm);
         return false;
     end;

@@ -1,7 +1,9 @@
--- Fails the runs of map steps whose tasks have all ended, with outputs that are together larger than JSON can be: no element of them is to blame,
--- so the step fails, not a task. The arrays `run_ids` and `step_slugs` name the steps; the others, of the batch that completed them, the items.
--- Returns the items of these steps.
--- Locks: needs the runs' rows; takes step states, tasks, queue rows. Callers: complete_tasks, _fail_element.
+-- Fails the runs of map steps whose tasks have all ended, with outputs that are together larger
+-- than JSON can be: no element of them is to blame, so the step fails, not a task. The arrays
+-- `run_ids` and `step_slugs` name the steps; the others, of the batch that completed them, the
+-- items. Returns the items of these steps.
+-- Locks: needs the runs' rows; takes step states, tasks, queue rows. Callers: complete_tasks,
+-- _fail_element.
 create or replace function pgflow._fail_large_maps(
     run_ids uuid[], step_slugs text[], items int[], item_runs uuid[], item_slugs text[]
 ) returns int[]

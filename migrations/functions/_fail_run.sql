@@ -1,8 +1,10 @@
--- Fails a run, the one way for all three reasons: a task out of attempts, a type violation, an unmet condition with mode fail.
--- The culprit first (its task, when it has one, and its step), then the run; then every other active task of the run is cancelled, and
--- the messages of all of them are archived, grouped by queue. What had completed stays completed. Last, the flow's end steps start.
--- `output` is kept on a task that failed because of it.
--- Locks: needs the run's row; takes step state, tasks, queue rows. Callers: _exhaust_task, _fail_element, complete_tasks, _resolve_conditions.
+-- Fails a run, the one way for all three reasons: a task out of attempts, a type violation, an
+-- unmet condition with mode fail. The culprit first (its task, when it has one, and its step), then
+-- the run; then every other active task of the run is cancelled, and the messages of all of them
+-- are archived, grouped by queue. What had completed stays completed. Last, the flow's end steps
+-- start. `output` is kept on a task that failed because of it.
+-- Locks: needs the run's row; takes step state, tasks, queue rows. Callers: _exhaust_task,
+-- _fail_element, complete_tasks, _resolve_conditions.
 create or replace function pgflow._fail_run(
     run_id uuid,
     step_slug text,

@@ -1,7 +1,8 @@
--- Locks an attempt that somebody reports on, and returns whether it is the current one. A late report (the
--- run, step or task is no longer started, or another attempt is the current one) is to change nothing; the
--- message of a task that has ended is archived. The run of an end step has ended: its step and task decide. `attempt` NULL speaks for whichever is current.
--- Raises PF003 (unknown task).
+-- Locks an attempt that somebody reports on, and returns whether it is the current one. A late
+-- report (the run, step or task is no longer started, or another attempt is the current one) is to
+-- change nothing; the message of a task that has ended is archived. The run of an end step has
+-- ended: its step and task decide. `attempt` NULL speaks for whichever is current. Raises PF003
+-- (unknown task).
 -- Locks: run, step state, task, queue row. Callers: fail_task, postpone_task.
 create or replace function pgflow._lock_attempt(run_id uuid, step_slug text, task_index int, attempt int) returns boolean
 language plpgsql

@@ -1,5 +1,5 @@
--- The outputs of a map's tasks, in the order of its elements, with a null for each task that failed. NULL when they are
--- together larger than JSON can be (256 MB).
+-- The outputs of a map's tasks, in the order of its elements, with a null for each task that
+-- failed. NULL when they are together larger than JSON can be (256 MB).
 -- Locks: none. Callers: complete_tasks, _fail_element.
 create or replace function pgflow._map_output(run_id uuid, step_slug text) returns jsonb
 language plpgsql stable

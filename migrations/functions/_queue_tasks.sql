@@ -1,7 +1,8 @@
--- Gives steps that were just started their tasks: one task and one message for a single step, one of each per element for a map. A map's list is
--- taken apart here, once. `tasks`: how many that makes.
--- Locks: needs the runs' rows; new tasks and messages are nobody else's yet. Callers: _advance_runs,
--- _start_end_steps.
+-- Gives steps that were just started their tasks: one task and one message for a single step, one
+-- of each per element for a map. A map's list is taken apart here, once. `tasks`: how many that
+-- makes.
+-- Locks: needs the runs' rows; new tasks and messages are nobody else's yet. Callers:
+-- _advance_runs, _start_end_steps.
 create or replace function pgflow._queue_tasks(run_ids uuid[], step_slugs text[], tasks bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,5 +1,7 @@
--- An input of a task, by `kind`: its `element` of a map, the input of its `run`, the `end` of its run, or the outputs of its `dependencies`. One that can't be read or printed
--- is `{"[pgflow: unreadable]": reason}`, which fails the attempt. Two of them fit into one row of an answer (1 GB).
+-- An input of a task, by `kind`: its `element` of a map, the input of its `run`, the `end` of its
+-- run, or the outputs of its `dependencies`. One that can't be read or printed is `{"[pgflow:
+-- unreadable]": reason}`, which fails the attempt. Two of them fit into one row of an answer (1
+-- GB).
 -- Locks: none. Callers: _start_claimed.
 create or replace function pgflow._readable_input(kind text, flow_slug text, run_id uuid, step_slug text, task_index int) returns jsonb
 language plpgsql stable

@@ -1,9 +1,12 @@
--- What follows when steps were completed or skipped, each once: their dependents wait for fewer dependencies, map dependents learn
--- their size, the runs have fewer steps left, and a run without any is finished, whose end steps start. Returns the runs in which a step became ready.
--- A map's size is the length of a single source's output, the number of tasks of a map source, and 0 when the source was skipped.
--- A run's output is the object of its completed leaf steps' outputs, null when all were skipped or there are none.
--- Raises PF009 when a run's output would be larger than JSON can be: the caller fails the run instead, and so does a worker whose output that was.
--- Locks: needs the runs' rows; takes the dependents' step states. Callers: complete_tasks, _fail_element, _complete_taskless_steps, _skip_steps.
+-- What follows when steps were completed or skipped, each once: their dependents wait for fewer
+-- dependencies, map dependents learn their size, the runs have fewer steps left, and a run without
+-- any is finished, whose end steps start. Returns the runs in which a step became ready. A map's
+-- size is the length of a single source's output, the number of tasks of a map source, and 0 when
+-- the source was skipped. A run's output is the object of its completed leaf steps' outputs, null
+-- when all were skipped or there are none. Raises PF009 when a run's output would be larger than
+-- JSON can be: the caller fails the run instead, and so does a worker whose output that was.
+-- Locks: needs the runs' rows; takes the dependents' step states. Callers: complete_tasks,
+-- _fail_element, _complete_taskless_steps, _skip_steps.
 create or replace function pgflow._settle_steps(run_ids uuid[], step_slugs text[], event_type text) returns uuid[]
 language plpgsql
 set search_path = pg_catalog, pg_temp

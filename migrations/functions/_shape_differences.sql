@@ -1,7 +1,7 @@
--- One line per structural difference between the shape that a worker sends and the stored one, in the words of the attributes `#[flow]` and `#[step]`;
--- options are no part of it.
--- Steps are compared by position, their dependencies as sets. A part that is missing on one side differs from one that is
--- there; only onElementFailure has a default.
+-- One line per structural difference between the shape that a worker sends and the stored one, in
+-- the words of the attributes `#[flow]` and `#[step]`; options are no part of it. Steps are
+-- compared by position, their dependencies as sets. A part that is missing on one side differs from
+-- one that is there; only onElementFailure has a default.
 -- Locks: none. Callers: ensure_flow_compiled.
 create or replace function pgflow._shape_differences(sent jsonb, stored jsonb) returns text[]
 language plpgsql stable

@@ -3,7 +3,8 @@
 -- dependency_skipped. Active tasks of what is skipped become `skipped`, their messages are
 -- archived.
 -- Returns how many steps were skipped: 0 when the step had ended already.
--- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: _resolve_conditions, _exhaust_task, _fail_element.
+-- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: _resolve_conditions,
+-- _exhaust_task, _fail_element.
 create or replace function pgflow._skip_steps(run_id uuid, step_slug text, reason text, error_message text, cascade boolean) returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,16 +1,20 @@
--- Starts queued tasks that the caller has locked, and returns them with all that a handler needs. Visibility (effective timeout + 2 s) is part of the
--- claim: unless every message gets it, the whole claim fails with PF008 and nothing has changed. The arrays run in parallel; `places` are where the
--- locked rows lie (ctid), `timeouts` and `max_attempts` the effective ones. `flow_input_steps`: the worker's steps whose handlers also take the flow's
--- input. `counted`: whether somebody has counted the read of the messages.
--- A worker that registered with flow_input_once gets the flow's input once for each run in the claim, in the first of its rows whose step takes it;
--- the `input` of a single root step, which is the same, is then NULL. Whatever the size of a map, its input crosses the network once per claim.
--- An end step's input is the end of its run, see _run_end.
--- Neither run nor step is locked: whatever ends them must take the lock of each active task first, so a task that is still queued under its lock
--- belongs to a step that runs.
--- What starts is written down in pgflow.claims, in the same transaction: recovery finds it there and nowhere else.
--- What can't be read or printed fails its own attempt, and no other's: in a careful claim each such input is `{"[pgflow: unreadable]": reason}`. A claim
--- is careful when an ordinary one failed, or when the setting pgflow.careful_claims is on: an answer can also fail after this function has returned
--- it, when it is sent.
+-- Starts queued tasks that the caller has locked, and returns them with all that a handler needs.
+-- Visibility (effective timeout + 2 s) is part of the claim: unless every message gets it, the
+-- whole claim fails with PF008 and nothing has changed. The arrays run in parallel; `places` are
+-- where the locked rows lie (ctid), `timeouts` and `max_attempts` the effective ones.
+-- `flow_input_steps`: the worker's steps whose handlers also take the flow's input. `counted`:
+-- whether somebody has counted the read of the messages. A worker that registered with
+-- flow_input_once gets the flow's input once for each run in the claim, in the first of its rows
+-- whose step takes it; the `input` of a single root step, which is the same, is then NULL. Whatever
+-- the size of a map, its input crosses the network once per claim. An end step's input is the end
+-- of its run, see _run_end.
+-- Neither run nor step is locked: whatever ends them must take the lock of each active task first,
+-- so a task that is still queued under its lock belongs to a step that runs. What starts is written
+-- down in pgflow.claims, in the same transaction: recovery finds it there and nowhere else. What
+-- can't be read or printed fails its own attempt, and no other's: in a careful claim each such
+-- input is `{"[pgflow: unreadable]": reason}`. A claim is careful when an ordinary one failed, or
+-- when the setting pgflow.careful_claims is on: an answer can also fail after this function has
+-- returned it, when it is sent.
 -- Locks: queue rows that the caller's task locks stand for. Callers: claim_tasks, start_tasks.
 create or replace function pgflow._start_claimed(
     worker_id uuid, queue_name text, flow_input_steps text[], run_ids uuid[], step_slugs text[], task_indexes int[], places tid[],

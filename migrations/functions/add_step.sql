@@ -1,8 +1,9 @@
--- Appends a step to a plain flow; its dependencies must stand before it. The same call again returns the step as it is stored;
--- a call that would change its structure is refused, and so is a new step once the flow has runs: a shape is immutable.
--- `runs_on`: `failure` or `end` for a step that runs when the run has ended; at most one of each in a flow.
--- Options (attempts, delays, timeout) of a stored step are never changed here; update pgflow.steps to tune them.
--- Raises PF001 (flow), PF004 (slug, graph, option, pattern, mode), PF011 (a flow with step queues).
+-- Appends a step to a plain flow; its dependencies must stand before it. The same call again
+-- returns the step as it is stored; a call that would change its structure is refused, and so is a
+-- new step once the flow has runs: a shape is immutable. `runs_on`: `failure` or `end` for a step
+-- that runs when the run has ended; at most one of each in a flow. Options (attempts, delays,
+-- timeout) of a stored step are never changed here; update pgflow.steps to tune them. Raises PF001
+-- (flow), PF004 (slug, graph, option, pattern, mode), PF011 (a flow with step queues).
 -- Locks: definitions, the flow, its row. Callers: SQL users.
 create or replace function pgflow.add_step(
     flow_slug text,

@@ -1,8 +1,12 @@
--- Says why a step of a run is not running, or that it is: one `reason` for programs and one `message` for people, with what they rest on.
---   completed, skipped, failed     it has ended; when a task of it failed, `message` says whether that was its last attempt. An attempt before the last
---                                  that no other follows had an error that rules others out, or more attempts were allowed later: rows don't tell
---   run_ended                      its run has ended before it; `message` names the step that failed the run. Of an end step: the run did not
---                                  end in the way for which it runs
+-- Says why a step of a run is not running, or that it is: one `reason` for programs and one
+-- `message` for people, with what they rest on.
+--   completed, skipped, failed     it has ended; when a task of it failed, `message` says whether
+--                                  that was its last attempt. An attempt before the last that no
+--                                  other follows had an error that rules others out, or more
+--                                  attempts were allowed later: rows don't tell
+--   run_ended                      its run has ended before it; `message` names the step that
+--                                  failed the run. Of an end step: the run did not end in the way
+--                                  for which it runs
 --   waiting_for_run_end            it is an end step, and its run has not ended
 --   waiting_for_dependencies       `waiting_for` names them
 --   not_advanced                   nothing holds it up, and yet it did not continue: a fault, or
@@ -21,11 +25,12 @@
 --                                  worker runs nothing else
 --   no_worker                      no worker serves its queue: no live worker, or `disabled_reason`
 --   waiting_for_worker             a live worker will take it
--- `runs_on` of an end step says for which end it runs; before its run has ended it has no row, and its `status` is `created`.
--- `alone` of a running task says that nothing else runs in its worker's process meanwhile, `build` which build of the application runs it.
--- Of a map with on_element_failure null, `message` also says how many elements have failed without it.
--- `tasks` counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat is newer than 6 seconds.
--- Raises PF002 (unknown run), PF003 (unknown step).
+-- `runs_on` of an end step says for which end it runs; before its run has ended it has no row, and
+-- its `status` is `created`. `alone` of a running task says that nothing else runs in its worker's
+-- process meanwhile, `build` which build of the application runs it. Of a map with
+-- on_element_failure null, `message` also says how many elements have failed without it. `tasks`
+-- counts its tasks by status, `live_workers` those of its queue. A worker lives while its heartbeat
+-- is newer than 6 seconds. Raises PF002 (unknown run), PF003 (unknown step).
 -- Locks: none; waits for whoever drops the queue. Callers: anyone.
 create or replace function pgflow.explain_step(run_id uuid, step_slug text) returns jsonb
 language plpgsql stable

@@ -1,5 +1,5 @@
--- Recovers one batch of tasks whose attempts nobody works on any more. A started task of a run and step
--- that still run (of an end step: whose step still runs) is recovered
+-- Recovers one batch of tasks whose attempts nobody works on any more. A started task of a run and
+-- step that still run (of an end step: whose step still runs) is recovered
 --   at once                  when its worker has stopped, or was removed;
 --   after `lost_after`       of silence from its worker (pgflow.installation). Only while the
 --                            database has been up, and some worker has been heard of without a

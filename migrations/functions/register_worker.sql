@@ -1,11 +1,13 @@
--- Registers a running worker: what it serves, which steps' handlers also take the flow's input, and which build of
--- the application it runs, if it says so. From here on it may claim.
--- A worker that can share a flow's input between tasks sets pgflow_worker.flow_input_once to 'on' for its transaction before it calls; others get the input
--- with each task, see _start_claimed.
--- Raises PF001 (a flow or function that is unknown, a flow that is being deleted), PF007 (the function is disabled, or the id is taken),
--- PF009 (no id, a queue that is not a route of the flow, or a build of more than 128 characters, none, or control characters).
--- Locks: the flow (shared) and its row, so that a worker registers either before or after the flow is deleted or recompiled; the function's
--- row, so that it does either before or after the function is disabled. Callers: workers at startup.
+-- Registers a running worker: what it serves, which steps' handlers also take the flow's input, and
+-- which build of the application it runs, if it says so. From here on it may claim. A worker that
+-- can share a flow's input between tasks sets pgflow_worker.flow_input_once to 'on' for its
+-- transaction before it calls; others get the input with each task, see _start_claimed. Raises
+-- PF001 (a flow or function that is unknown, a flow that is being deleted), PF007 (the function is
+-- disabled, or the id is taken), PF009 (no id, a queue that is not a route of the flow, or a build
+-- of more than 128 characters, none, or control characters).
+-- Locks: the flow (shared) and its row, so that a worker registers either before or after the flow
+-- is deleted or recompiled; the function's row, so that it does either before or after the function
+-- is disabled. Callers: workers at startup.
 create or replace function pgflow.register_worker(
     worker_id uuid,
     function_name text,

@@ -126,8 +126,8 @@ pub enum SkipMode {
     SkipCascade,
 }
 
-/// What an element of a map step whose attempts are exhausted is to the step. Part of the shape, since it decides the
-/// type that dependents take.
+/// What an element of a map step whose attempts are exhausted is to the step. Part of the shape,
+/// since it decides the type that dependents take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ElementFailure {
     /// A failure of the step: `when_exhausted` decides.

@@ -62,9 +62,10 @@ impl<'a> From<&StepDefinition<'a>> for Step<'a> {
 impl FlowDefinition<'_> {
     /// The flow as a Mermaid flowchart, from left to right; the same text for the same definition.
     ///
-    /// A map step has double sides. Conditions and modes other than the default stand below the slug. A dotted arrow comes from a step that may be
-    /// skipped: `optional` if what follows then runs without its output, `cascades` if it is skipped as well. A dotted arrow comes from the end of the
-    /// run, a circle, to each step that runs when the run has ended.
+    /// A map step has double sides. Conditions and modes other than the default stand below the
+    /// slug. A dotted arrow comes from a step that may be skipped: `optional` if what follows then
+    /// runs without its output, `cascades` if it is skipped as well. A dotted arrow comes from the
+    /// end of the run, a circle, to each step that runs when the run has ended.
     ///
     /// GitHub, GitLab and many editors draw it from a code block of the language `mermaid`.
     ///

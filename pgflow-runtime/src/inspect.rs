@@ -104,14 +104,15 @@ pub struct StepDetails {
     /// when its run failed: its status stays `created` or `started`, and none of its tasks
     /// continues after the end of the run.
     pub ended_at: Option<DateTime<Utc>>,
-    /// Why it does not run, or that it does; none once it, or the run that it is part of, has ended. The same as [`explain_step`].
+    /// Why it does not run, or that it does; none once it, or the run that it is part of, has
+    /// ended. The same as [`explain_step`].
     #[sqlx(json(nullable))]
     pub explanation: Option<StepExplanation>,
 }
 
 impl StepDetails {
-    /// How many elements a map that goes on without them (`on_element_failure = "null"`) has lost so far; 0 when all
-    /// of them failed, and the step with them.
+    /// How many elements a map that goes on without them (`on_element_failure = "null"`) has lost
+    /// so far; 0 when all of them failed, and the step with them.
     pub fn failed_elements(&self) -> i64 {
         let goes_on = matches!(self.status.as_str(), "started" | "completed");
         // A failure of any other step ends it.
@@ -152,7 +153,8 @@ pub struct StepExplanation {
     pub run_status: String,
     /// The step's status: `created`, `started`, `completed`, `failed` or `skipped`.
     pub status: String,
-    /// `failure` or `end` of a step that runs when the run has ended. Before its start it is `created`.
+    /// `failure` or `end` of a step that runs when the run has ended. Before its start it is
+    /// `created`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_on: Option<String>,
     /// The reason, for programs.

@@ -291,8 +291,9 @@ impl Model {
 }
 
 impl Model {
-    /// What a map that does without failed elements makes of one: nothing, while it waits for others; its end, when it does
-    /// not; a failure of all, with an error of their own. The failure of a task of any other step is that of the step.
+    /// What a map that does without failed elements makes of one: nothing, while it waits for
+    /// others; its end, when it does not; a failure of all, with an error of their own. The failure
+    /// of a task of any other step is that of the step.
     fn fail_element(&mut self, key: TaskKey, error: Text) -> Option<Text> {
         let TaskKey { run, step, index } = key;
         if !self.flow.steps[step].is_tolerant {

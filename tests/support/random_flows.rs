@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::flows::{Step, step};
 
-/// A flow of up to ten steps: singles and maps, conditions, skip modes, up to three attempts; some have end steps.
+/// A flow of up to ten steps: singles and maps, conditions, skip modes, up to three attempts; some
+/// have end steps.
 #[derive(Debug, Clone)]
 pub(crate) struct RandomFlow {
     pub(crate) steps: Vec<Step>,

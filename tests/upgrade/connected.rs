@@ -68,7 +68,8 @@ impl Caller {
         Ok(())
     }
 
-    /// Starts a run, and works on what there is: of two tasks one is failed, of the others each is completed.
+    /// Starts a run, and works on what there is: of two tasks one is failed, of the others each is
+    /// completed.
     async fn round(&mut self) -> sqlx::Result<()> {
         let session = &mut self.session;
         sqlx::query("select * from pgflow.start_flow('f', '{}')")

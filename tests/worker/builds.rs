@@ -164,8 +164,9 @@ async fn the_build_that_wrote_a_value_is_named_where_it_is_known_and_another() {
     for worker in workers {
         worker.stop().await.unwrap();
     }
-    // Of the first run the other element is another build's, of the second this one; of the third the build is one that is
-    // not known, and of the fourth it is the very build that can't read it.
+    // Of the first run the other element is another build's, of the second this one; of the third
+    // the build is one that is not known, and of the fourth it is the very build that can't read
+    // it.
     for (run, element, build) in [
         (0, 0, Some("1.2.0")),
         (1, 1, Some("1.2.0")),

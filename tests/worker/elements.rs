@@ -1,4 +1,5 @@
-//! Maps that do without elements that fail, with real workers: types, events, snapshots, and a process that dies.
+//! Maps that do without elements that fail, with real workers: types, events, snapshots, and a
+//! process that dies.
 
 use pgflow::client::{Client, RunError};
 use pgflow::prelude::*;

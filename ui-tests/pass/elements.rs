@@ -1,4 +1,5 @@
-//! Maps that do without elements that fail: the types of their outputs, in every form in which they are taken.
+//! Maps that do without elements that fail: the types of their outputs, in every form in which they
+//! are taken.
 #![deny(warnings)]
 #![allow(
     clippy::ptr_arg,

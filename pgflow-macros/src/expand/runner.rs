@@ -129,8 +129,9 @@ fn holds(flow: &Flow<'_>, step: &Step<'_>) -> TokenStream {
     quote!(#state, #list)
 }
 
-/// A type that the function holds and that may be none of a stored value, which is a mistake by itself: that threads can't share it is
-/// not said too. One that fits is stored, so that it changes nothing.
+/// A type that the function holds and that may be none of a stored value, which is a mistake by
+/// itself: that threads can't share it is not said too. One that fits is stored, so that it changes
+/// nothing.
 fn wrong_value(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> Option<TokenStream> {
     let value = match param.binding {
         Binding::Poisoned(_) => return Some(quote!(*const ())),

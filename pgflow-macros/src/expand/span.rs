@@ -46,8 +46,8 @@ pub(super) fn parenthesized(tokens: TokenStream, at: Span) -> Group {
     group
 }
 
-/// The path of a step's function by a name with its own span. The flow's type keeps its place too: a type that is missing is one
-/// error however often it is named.
+/// The path of a step's function by a name with its own span. The flow's type keeps its place too:
+/// a type that is missing is one error however often it is named.
 pub(super) fn function(flow: &Flow<'_>, name: &Ident) -> TokenStream {
     let self_ty = &flow.self_ty;
     quote_spanned!(name.span()=> <#self_ty>::#name)

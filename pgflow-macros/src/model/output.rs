@@ -92,7 +92,8 @@ impl Output {
     }
 }
 
-/// The types of a `Result`, by its name: aliases of it are called `..Result` too and have the output first.
+/// The types of a `Result`, by its name: aliases of it are called `..Result` too and have the
+/// output first.
 fn result_of(whole: &Type) -> Result<(&Type, Option<&Type>), OutputMistake> {
     let not_a_result = || OutputMistake::NotAResult(Box::new(whole.clone()));
     let Type::Path(path) = bare(whole) else {

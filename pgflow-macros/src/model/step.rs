@@ -130,7 +130,8 @@ impl<'s> Step<'s> {
         self.map.is_some() && self.args.on_element_failure == Some(ElementFailure::Null)
     }
 
-    /// The mode as the rules are to judge it: of a step whose `map` leads nowhere, it is no mistake more.
+    /// The mode as the rules are to judge it: of a step whose `map` leads nowhere, it is no mistake
+    /// more.
     pub(crate) fn on_element_failure(&self) -> ElementFailure {
         let is_of_elements = matches!(self.map, Some(MapOver::Input(_) | MapOver::Step(..)));
         match self.args.on_element_failure {

@@ -1,8 +1,8 @@
 //! Functions under an attribute that looks like `#[step]` with a slip.
 //!
 //! There may be such an attribute, and only rustc knows. So a function is taken for a step if
-//! another step names it, or there is no other one; else it stays as it is, and rustc says whether there is no such attribute
-//! and proposes `step`.
+//! another step names it, or there is no other one; else it stays as it is, and rustc says whether
+//! there is no such attribute and proposes `step`.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;

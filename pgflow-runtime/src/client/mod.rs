@@ -85,8 +85,9 @@ impl Client {
         })
     }
 
-    /// Starts a run under an id of the caller's choice. When that run exists already, nothing happens, and its handle is returned: so a call
-    /// that may or may not have reached the database can be repeated.
+    /// Starts a run under an id of the caller's choice. When that run exists already, nothing
+    /// happens, and its handle is returned: so a call that may or may not have reached the database
+    /// can be repeated.
     pub fn start_with_id<'c, F: Flow>(
         &'c self,
         run_id: Uuid,
@@ -127,8 +128,10 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As for [`start`](Self::start). [`ClientError::UnstorableInput`] and [`ClientError::BadInput`] say which input is meant. Should the connection
-    /// break during the call, the runs may exist or not: where that matters, use [`start_many_with_ids`](Self::start_many_with_ids).
+    /// As for [`start`](Self::start). [`ClientError::UnstorableInput`] and
+    /// [`ClientError::BadInput`] say which input is meant. Should the connection break during the
+    /// call, the runs may exist or not: where that matters, use
+    /// [`start_many_with_ids`](Self::start_many_with_ids).
     pub fn start_many<'c, F: Flow>(
         &'c self,
         inputs: &'c [F::Input],
@@ -148,7 +151,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As for [`start_many`](Self::start_many), and [`ClientError::Refused`] when one of the ids is that of another flow's run. No run is started then.
+    /// As for [`start_many`](Self::start_many), and [`ClientError::Refused`] when one of the ids is
+    /// that of another flow's run. No run is started then.
     pub fn start_many_with_ids<'c, F: Flow>(
         &'c self,
         runs: &'c [(Uuid, F::Input)],

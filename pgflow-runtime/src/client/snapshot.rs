@@ -19,7 +19,8 @@ pub enum StepStatus {
     Created,
     /// Has tasks that wait or run.
     Started,
-    /// All its tasks completed, or, of a map step that does without elements that fail, some of them.
+    /// All its tasks completed, or, of a map step that does without elements that fail, some of
+    /// them.
     Completed,
     /// It failed, and with it the run, unless it is an end step.
     Failed,
@@ -76,7 +77,8 @@ pub struct StepSnapshot {
     pub initial_tasks: Option<i32>,
     /// How many of them the step waits for; none before the step starts, and of a skipped step.
     pub remaining_tasks: Option<i32>,
-    /// How many of them have failed, of a map step that does without them (`on_element_failure = "null"`).
+    /// How many of them have failed, of a map step that does without them (`on_element_failure =
+    /// "null"`).
     #[serde(default)]
     pub failed_tasks: i32,
     /// How many of its dependencies have neither completed nor been skipped.
@@ -188,7 +190,8 @@ impl<F: Flow> RunSnapshot<F> {
         &self.steps
     }
 
-    /// One step; none for an end step that has not started, and when the database holds another definition of the flow than this build.
+    /// One step; none for an end step that has not started, and when the database holds another
+    /// definition of the flow than this build.
     ///
     /// The step is an `F::Step`.
     pub fn step<S>(&self, step: S) -> Option<&StepSnapshot>
@@ -220,7 +223,8 @@ pub struct TaskCounts {
     pub total: u64,
     /// The number of completed tasks.
     pub completed: u64,
-    /// How many of them have failed, of a map step that does without them (`on_element_failure = "null"`).
+    /// How many of them have failed, of a map step that does without them (`on_element_failure =
+    /// "null"`).
     pub failed: u64,
 }
 

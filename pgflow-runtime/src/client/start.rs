@@ -33,7 +33,8 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-// An opaque future would have the bounds of its function, and each that fails be an error at the call, at its `.await` and at the argument.
+// An opaque future would have the bounds of its function, and each that fails be an error at the
+// call, at its `.await` and at the argument.
 pub trait StartFlow: Flow {
     /// Starts a run and returns its id.
     fn start<'c, E: StartOn<'c> + 'c>(
@@ -46,7 +47,8 @@ pub trait StartFlow: Flow {
     /// Starts a run under an id of the caller's choice; does nothing when that run exists already
     /// with the same input.
     ///
-    /// With another input it is refused ([`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument)).
+    /// With another input it is refused
+    /// ([`InvalidArgument`](crate::sql::RefusalCode::InvalidArgument)).
     fn start_with_id<'c, E: StartOn<'c> + 'c>(
         executor: E,
         run_id: Uuid,
@@ -80,8 +82,8 @@ pub trait StartFlow: Flow {
         Box::pin(start_many::<Self>(executor, None, inputs))
     }
 
-    /// As [`start_many`](Self::start_many), under ids of the caller's choice; does nothing for those of runs that exist already
-    /// with the same input.
+    /// As [`start_many`](Self::start_many), under ids of the caller's choice; does nothing for
+    /// those of runs that exist already with the same input.
     fn start_many_with_ids<'c, E: StartOn<'c> + 'c>(
         executor: E,
         runs: &'c [(Uuid, Self::Input)],

@@ -74,7 +74,8 @@ where
     }
 }
 
-/// A panic ends here: the output may panic as well when it is dropped, and that of an unwinding thread ends the process.
+/// A panic ends here: the output may panic as well when it is dropped, and that of an unwinding
+/// thread ends the process.
 fn encoded(output: &dyn AsJson, may_be_null: bool) -> Result<Box<RawValue>, StepError> {
     match contain(|| to_json(output)) {
         Ok(Ok(json)) if !may_be_null && json.get() == "null" => {

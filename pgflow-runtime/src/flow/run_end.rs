@@ -33,7 +33,8 @@ pub enum RunStatus {
 /// }
 /// ```
 ///
-/// A test that calls such a step makes one with [`completed`](Self::completed) or [`failed`](Self::failed).
+/// A test that calls such a step makes one with [`completed`](Self::completed) or
+/// [`failed`](Self::failed).
 #[derive(Clone, Deserialize)]
 #[non_exhaustive]
 pub struct RunEnd {
@@ -41,9 +42,11 @@ pub struct RunEnd {
     pub status: RunStatus,
     /// The slug of the step that failed the run, if one did.
     pub failed_step: Option<String>,
-    /// The error of the run, if it failed: the message of the last attempt of that step, or that its condition did not hold.
+    /// The error of the run, if it failed: the message of the last attempt of that step, or that
+    /// its condition did not hold.
     pub error: Option<String>,
-    /// The outputs of all steps that had completed, as JSON by slug; that of a map step is the list of its elements' outputs.
+    /// The outputs of all steps that had completed, as JSON by slug; that of a map step is the list
+    /// of its elements' outputs.
     pub outputs: BTreeMap<String, Box<RawValue>>,
 }
 

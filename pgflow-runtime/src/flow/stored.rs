@@ -128,7 +128,8 @@ pub const fn list_codecs<T: Stored>() -> ListCodecs<T> {
     (codec(), vec_codec())
 }
 
-/// The codecs of an element that may have failed, of a list of them, and of one that did not fail, which is never null.
+/// The codecs of an element that may have failed, of a list of them, and of one that did not fail,
+/// which is never null.
 pub type TolerantCodecs<T> = (Codec<Option<T>>, Codec<Vec<Option<T>>>, Codec<T>);
 
 /// All of them, from one mention of the bound.

@@ -108,7 +108,8 @@ impl<'a> Task<'a> {
         let is_own_input = self.step.kind == StepKind::Single
             && self.step.depends_on.is_empty()
             && self.step.runs_on.is_none();
-        // A claim that has it for other tasks of the run, too, leaves it out of this one's own input.
+        // A claim that has it for other tasks of the run, too, leaves it out of this one's own
+        // input.
         let json = self.flow_input.or(is_own_input.then_some(self.input));
         json.ok_or_else(|| self.unreadable(Origin::FlowInput, Misfit::absent()))
     }
@@ -136,7 +137,8 @@ fn unreadable(json: &RawValue) -> Option<String> {
     object.remove(KEY).filter(|_| object.is_empty())
 }
 
-// The compiler builds this once for each type: all that does not depend on the type is elsewhere, and a closure would be one more function.
+// The compiler builds this once for each type: all that does not depend on the type is elsewhere,
+// and a closure would be one more function.
 fn read<T>(
     task: &Task<'_>,
     origin: Origin<'_>,

@@ -16,9 +16,11 @@ pub(super) enum Origin<'s> {
     End,
 }
 
-/// The failure of an attempt whose handler never started: a stored value does not have the type of its parameter.
+/// The failure of an attempt whose handler never started: a stored value does not have the type of
+/// its parameter.
 ///
-/// An ordinary failure. The build that wrote the value can read it, and after a rollback the next attempt is that build's.
+/// An ordinary failure. The build that wrote the value can read it, and after a rollback the next
+/// attempt is that build's.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     step: &'static str,

@@ -6,7 +6,8 @@ use uuid::Uuid;
 use super::CallError;
 use crate::flow::Source;
 
-/// Returns the build of the workers whose tasks returned the value; none where one of them is not known, or they differ.
+/// Returns the build of the workers whose tasks returned the value; none where one of them is not
+/// known, or they differ.
 pub(crate) async fn written_by(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,

@@ -44,7 +44,8 @@ pub(super) struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Returns when the run has ended, and its end steps have; handlers of the run that still run at its end are dropped.
+    /// Returns when the run has ended, and its end steps have; handlers of the run that still run
+    /// at its end are dropped.
     pub(super) async fn run(&self) -> Result<Attempts, RunToEndError> {
         let mut attempts = Attempts::new();
         let mut running = FuturesUnordered::new();

@@ -42,7 +42,8 @@ impl<F: Flow> EndedRun<F> {
         &self.snapshot
     }
 
-    /// Every task, in the order of the steps and of the elements. A step that was skipped before it started has none, and so has an end step for another end.
+    /// Every task, in the order of the steps and of the elements. A step that was skipped before it
+    /// started has none, and so has an end step for another end.
     pub fn tasks(&self) -> &[TaskReport] {
         &self.tasks
     }

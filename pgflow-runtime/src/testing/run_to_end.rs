@@ -32,7 +32,8 @@ use crate::{
 /// by side in one database, also of the same flow. A flow that has live workers is refused: they
 /// would take the tasks.
 ///
-/// Steps with `on = failure` or `on = end` run too, once the run has ended: the call returns after them.
+/// Steps with `on = failure` or `on = end` run too, once the run has ended: the call returns after
+/// them.
 ///
 /// A run that failed is not an error here: see [`EndedRun::error`].
 ///

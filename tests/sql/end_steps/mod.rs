@@ -1,4 +1,5 @@
-//! Steps that run when a run has ended: for which ends, after what, and with which input. `task` has what becomes of them.
+//! Steps that run when a run has ended: for which ends, after what, and with which input. `task`
+//! has what becomes of them.
 
 mod definition;
 mod races;
@@ -148,7 +149,8 @@ async fn the_second_end_step_of_a_run_is_not_given_what_became_of_the_first() {
 async fn every_way_to_end_starts_them() {
     let never = || json!({"never": 1});
     let end_steps = || [step("alarm").on("failure"), step("tidy").on("end")];
-    // What ends in the call that starts it: no step at all, all skipped, an empty map, a condition that fails the run.
+    // What ends in the call that starts it: no step at all, all skipped, an empty map, a condition
+    // that fails the run.
     for (steps, input, expected) in [
         (vec![], json!({}), "run completed, tidy started"),
         (
@@ -175,7 +177,8 @@ async fn every_way_to_end_starts_them() {
         drain(&db.pool, worker, |_| json!(null)).await;
         assert_invariants(&db.pool).await;
     }
-    // What ends in a report: a step that is skipped when its attempts are used up, an output that is no list, a large run.
+    // What ends in a report: a step that is skipped when its attempts are used up, an output that
+    // is no list, a large run.
     let (db, worker) = database_with(&[
         step("a").when_exhausted("skip"),
         step("alarm").on("failure"),

@@ -1,4 +1,5 @@
-//! The task of an end step: retried, recovered, given back and given up like any other, and its run stays as it ended.
+//! The task of an end step: retried, recovered, given back and given up like any other, and its run
+//! stays as it ended.
 
 use serde_json::{Value, json};
 use sqlx::PgPool;

@@ -1,4 +1,5 @@
-//! Maps that do without elements that fail: each is a null in the output, and its error stays with its task.
+//! Maps that do without elements that fail: each is a null in the output, and its error stays with
+//! its task.
 
 mod definition;
 mod races;

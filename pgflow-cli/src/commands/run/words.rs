@@ -49,8 +49,8 @@ fn left_by(step: &StepDetails, run: &RunSummary) -> Option<String> {
     }
 }
 
-/// How long it took, or has taken until now; none before it starts. Nothing of a step goes on after the end of its run, but for an
-/// end step.
+/// How long it took, or has taken until now; none before it starts. Nothing of a step goes on after
+/// the end of its run, but for an end step.
 pub(super) fn took(step: &StepDetails, run: &RunSummary) -> Option<String> {
     Some(table::duration(
         step.started_at?,

@@ -11,8 +11,9 @@ use crate::{
 /// An event of a run, from [`RunEvents`](super::RunEvents); a step is an `F::Step`. Every time `at`
 /// comes from the database's clock.
 ///
-/// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed). The end of the run is the last one, so there is none of a step
-/// with `on = failure` or `on = end`: [`RunHandle::snapshot`](crate::client::RunHandle::snapshot) shows what became of that.
+/// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed). The end of
+/// the run is the last one, so there is none of a step with `on = failure` or `on = end`:
+/// [`RunHandle::snapshot`](crate::client::RunHandle::snapshot) shows what became of that.
 ///
 /// # As JSON
 ///
@@ -31,9 +32,9 @@ use crate::{
 /// | `run_completed` | `at` |
 /// | `run_failed` | `step` (where one failed it), `message`, `at` |
 ///
-/// `step` is the step's slug, `at` an RFC 3339 time in UTC, `tasks`, `completed` and `failed` are numbers, `reason` is
-/// `condition_unmet`, `handler_failed` or `dependency_skipped`. Messages are those of the handlers' errors: leave them out
-/// where the reader may not see them.
+/// `step` is the step's slug, `at` an RFC 3339 time in UTC, `tasks`, `completed` and `failed` are
+/// numbers, `reason` is `condition_unmet`, `handler_failed` or `dependency_skipped`. Messages are
+/// those of the handlers' errors: leave them out where the reader may not see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunEvent<S> {
@@ -55,8 +56,9 @@ pub enum RunEvent<S> {
         /// The time of the start.
         at: DateTime<Utc>,
     },
-    /// More of the step's tasks have completed, or failed without the step, and not yet all of them. The counts only grow. One event may stand for many tasks, and a step whose
-    /// tasks all ended between two looks has none.
+    /// More of the step's tasks have completed, or failed without the step, and not yet all of
+    /// them. The counts only grow. One event may stand for many tasks, and a step whose tasks all
+    /// ended between two looks has none.
     #[non_exhaustive]
     StepProgressed {
         /// The step: a map step, as others have one task.
@@ -64,7 +66,8 @@ pub enum RunEvent<S> {
         /// How many of its tasks have completed and how many failed, of how many.
         tasks: TaskCounts,
     },
-    /// All tasks of the step completed, or, of a map step that does without elements that fail, some of them.
+    /// All tasks of the step completed, or, of a map step that does without elements that fail,
+    /// some of them.
     #[non_exhaustive]
     StepCompleted {
         /// The step.

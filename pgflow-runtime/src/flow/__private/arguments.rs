@@ -124,13 +124,16 @@ impl Step {
         self
     }
 
-    /// `on_element_failure = "null"`: an element whose last attempt has failed is `None` in the list of this map step, `Vec<Option<T>>` for its dependents; `"fail"` (the default): `when_exhausted` decides.
+    /// `on_element_failure = "null"`: an element whose last attempt has failed is `None` in the
+    /// list of this map step, `Vec<Option<T>>` for its dependents; `"fail"` (the default):
+    /// `when_exhausted` decides.
     pub const fn on_element_failure(mut self, mode: ElementFailure) -> Self {
         self.0.on_element_failure = mode;
         self
     }
 
-    /// `on = failure` or `on = end`: run when the run has failed, or has ended in any way; that end is the parameter `end`.
+    /// `on = failure` or `on = end`: run when the run has failed, or has ended in any way; that end
+    /// is the parameter `end`.
     pub const fn on(mut self, end: RunsOn) -> Self {
         self.0.runs_on = Some(end);
         self
@@ -212,7 +215,8 @@ impl Flow {
         self
     }
 
-    /// `max_attempts = 3`: how often a task is tried, the first attempt included; at least 1, 3 by default; steps can set their own.
+    /// `max_attempts = 3`: how often a task is tried, the first attempt included; at least 1, 3 by
+    /// default; steps can set their own.
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
         self.0.options.max_attempts = Some(attempts);
         self
