@@ -16,7 +16,8 @@ use reqwest::{StatusCode, header::RETRY_AFTER};
 /// Copies pages of a site.
 ///
 /// A page fails when three requests have failed, or when it has only been refused for ten minutes.
-/// Failed requests are repeated after 1 s, 2 s, 4 s, and so on, but never later than after 10 s.
+/// Failed requests are repeated after about 2 s, then 4 s, and so on, but never after more than 10
+/// s.
 struct Mirror;
 
 #[flow(input = Vec<String>, state = Site, max_attempts = 3, base_delay = "1s", max_delay = "10s", give_up_after = "10m")]
@@ -49,7 +50,7 @@ struct Site {
 }
 
 impl Site {
-    /// Fetches a page, or returns an error that says what has to follow.
+    /// Fetches a page, or returns an error that decides about further attempts.
     async fn get(&self, page: &str) -> StepResult<String> {
         let response = self.client.get(self.url.clone() + page).send().await?;
         match response.status() {

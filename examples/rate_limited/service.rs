@@ -1,5 +1,5 @@
-//! The service: an HTTP server on a port of this machine, which anybody but the example would find
-//! hard to work with.
+//! The service: an HTTP server on a port of this machine that is hard to work with, for the sake of
+//! the example.
 
 use std::{
     collections::HashSet,
@@ -38,7 +38,7 @@ pub(crate) struct Requests {
     pub(crate) refused: usize,
 }
 
-/// What the service remembers of the requests.
+/// The requests that the service remembers.
 #[derive(Default)]
 struct Log {
     /// The times of the requests that were accepted within the last [`WINDOW`].

@@ -1,9 +1,9 @@
 -- A started task has no attempt left: its step's when_exhausted decides. fail: the run fails. skip,
 -- skip-cascade: the task fails, the step is skipped (reason handler_failed), its other active tasks
--- with it, and the run goes on. A map whose on_element_failure is null does without the task, and
--- when_exhausted decides once every one of its tasks has failed.
--- An end step fails alone: its run has ended before. A run that would end with an output that is
--- too large fails as well. Returns whether new tasks were queued.
+-- with it, and the run continues. A map whose on_element_failure is null does without the task, and
+-- when_exhausted decides once all its tasks have failed. An end step fails alone: its run has
+-- already ended. A run that would end with an output that is too large fails as well. Returns
+-- whether new tasks were queued.
 -- Locks: needs the run's row; takes step states, tasks, queue rows. Callers: fail_task,
 -- postpone_task, recover_tasks.
 create or replace function pgflow._exhaust_task(run_id uuid, step_slug text, task_index int, error_message text) returns boolean

@@ -1,5 +1,5 @@
--- The task of an end step has no attempt left: it fails, and its step with it. Its run has ended
--- before, and stays as it ended. Raises PF012 (the task or its step is not started).
+-- The task of an end step has no attempt left: it fails, and its step with it. Its run has
+-- already ended, and does not change. Raises PF012 (the task or its step is not started).
 -- Locks: needs the run's row; takes step state, task, queue row. Callers: _exhaust_task.
 create or replace function pgflow._fail_end_step(run_id uuid, step_slug text, task_index int, error_message text) returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- What an end step is given: the end of its run. `status`; `failed_step` and `error`, NULL unless
--- the run failed; `outputs`, the object of all completed steps' outputs. End steps are in none of
--- these.
+-- The value of an end step's parameter `end`: `status`; `failed_step` and `error`, NULL unless the
+-- run failed; `outputs`, the object of all completed steps' outputs. None of these contains end
+-- steps.
 -- Locks: none. Callers: _start_claimed, _readable_input.
 create or replace function pgflow._run_end(run_id uuid) returns jsonb
 language plpgsql stable

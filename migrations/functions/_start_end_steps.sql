@@ -1,8 +1,8 @@
 -- Starts the end steps of runs that end in this transaction, once their end is recorded: `on = end`
--- whatever the end, `on = failure` when the run did not complete. Each that fires gets its state,
--- its task and its message here and nowhere else; one that does not fire has no row. Raises PF012
--- (a run that has not ended).
--- Locks: needs the runs' rows; new states, tasks and messages are nobody else's yet.
+-- after any end, `on = failure` when the run did not complete. Only this function creates the
+-- state, the task and the message of an end step; one that does not run has no row. Raises PF012 (a
+-- run that has not ended).
+-- Locks: needs the runs' rows; no other session knows the new states, tasks and messages yet.
 -- Callers: start_flows, _settle_steps, _fail_run; only for runs that have end steps.
 create or replace function pgflow._start_end_steps(run_ids uuid[]) returns void
 language plpgsql

@@ -1,11 +1,11 @@
 -- Takes up to `max_tasks` visible messages off its queue and starts their
 -- tasks. Every message is classified before anything changes:
 --   queued       its task is waiting: claimed
---   started      its task is running elsewhere, and the message came into sight again: hidden until
+--   started      its task is running elsewhere, and the message became visible again: hidden until
 --                the task's recovery deadline, which repeated reads never push out; no attempt is
 --                counted
---   terminal     its task, step or run has ended: archived. The run of an end step has: only its
---                task and step count
+--   terminal     its task, step or run has ended: archived. Of an end step only task and step
+--                count, because its run has always ended
 --   unsupported  no task has it, or the task is not this worker's to run, or its body says
 --                otherwise: fatal. Nothing is claimed or archived, the worker's function is
 --                disabled, and only these rows return (raising would undo the disabling)
@@ -15,9 +15,9 @@
 --                out nothing until their tasks have ended. The others leave the message hidden for
 --                a second
 -- Messages are read in the order in which they became visible, which is how PGMQ's index has them:
--- hidden ones cost nothing. A message whose task is locked by somebody else is left for the next
+-- hidden ones cost nothing. A message whose task is locked by another session is left for the next
 -- claim, and this one reads past it (see _read_past_locked); so is a fatal answer, with all that
--- was read, while somebody else holds the function's row. `max_attempts` of a row goes with its
+-- was read, while another session holds the function's row. `max_attempts` of a row goes with its
 -- `attempt`, which counts all starts: it includes those that do not count, and the one that is made
 -- alone. Raises PF007 (unknown or stopped worker), PF008 (visibility), PF009 (max_tasks). A
 -- deprecated worker gets nothing.

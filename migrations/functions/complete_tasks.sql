@@ -1,14 +1,14 @@
 -- Completes a batch of attempts: the arrays run in parallel, one item each. All or nothing: an
--- error changes no row. Returns one row per item (1-based): completed; failed (its run can't go on
--- with it and has failed: a step that feeds a map returned no array, or the elements of a map are
--- together larger than JSON can be); stale (the run, step or task is no longer started, or another
--- attempt is the current one: nothing changed). The run of an end step has ended, so only its step
--- and task count, and its completion changes nothing of the run. `made_ready`: whether the batch
--- queued new tasks, or ended a run that has end steps. A NULL output is stored as JSON null. A NULL
--- attempt speaks for whichever is current. The number of statements does not depend on the number
--- of items, but for type violations; each run and step row is touched once. Raises PF003 (unknown
--- task), PF009 (arrays that do not run in parallel: of different lengths, of several dimensions, or
--- not counted from 1).
+-- error changes no row. Returns one row per item (1-based): completed; failed (its run can't
+-- continue with it and has failed: a step that feeds a map returned no array, or the elements of a
+-- map are together larger than JSON can be); stale (the run, step or task is no longer started, or
+-- another attempt is the current one: nothing changed). The run of an end step has ended, so only
+-- its step and task count, and its completion does not change the run. `made_ready`: whether the
+-- batch queued new tasks, or ended a run that has end steps. A NULL output is stored as JSON null.
+-- A NULL attempt speaks for whichever is current. The number of statements does not depend on the
+-- number of items, but for type violations; each run and step row is touched once. Raises PF003
+-- (unknown task), PF009 (arrays that do not run in parallel: of different lengths, of several
+-- dimensions, or not counted from 1).
 -- Locks: runs; then, under their locks, step states, tasks, queue rows. Callers: workers,
 -- complete_task.
 create or replace function pgflow.complete_tasks(

@@ -162,7 +162,7 @@ begin
     if v_step.failed_tasks > 0 and v_step.failed_tasks = v_step.initial_tasks then
         v_how := v_elements;
     elsif v_step.failed_tasks = 0 and (v_step.status = 'failed' or v_step.skip_reason = 'handler_failed') then
-        -- One, since the first to fail for good ends the step. None when a condition failed it.
+        -- One, since the first to fail permanently ends the step. None when a condition failed it.
         select format(
             case
                 when t.permanently_stalled_at is not null and t.runs_alone then '%1$s stalled for good at attempt %2$s, in which it ran alone'

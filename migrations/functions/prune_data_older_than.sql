@@ -1,9 +1,9 @@
 -- Removes the runs that ended longer ago than `retention`, with their steps, tasks and messages
 -- (waiting or archived), and the workers that stopped that long ago; a worker that never said so
 -- counts once it has been silent for a day as well. One call is one batch: at most `max_runs` runs,
--- and no further run once 100,000 tasks are together. A run stays while an end step of it is at
--- work. Returns how many runs it removed: call it again until that is 0. A removed run's id is free
--- again: start_flow with it starts a new run. Raises PF009 (a retention that is missing or
+-- and no further run once 100,000 tasks are together. A run stays while one of its end steps is in
+-- progress. Returns how many runs it removed: call it again until that is 0. A removed run's id is
+-- free again: start_flow with it starts a new run. Raises PF009 (a retention that is missing or
 -- negative, max_runs below 1).
 -- Locks: runs, skipping what another session holds; tasks, step states, queue rows; workers,
 -- skipping again. Callers: operators, a scheduler.

@@ -35,11 +35,12 @@ pub struct StepDefinition<'a> {
     pub when_unmet: SkipMode,
     /// The effect when a task has used up its attempts.
     pub when_exhausted: SkipMode,
-    /// What an element whose attempts are exhausted is to a map step.
+    /// The effect, on a map step, of an element whose attempts are exhausted.
     pub on_element_failure: ElementFailure,
     /// The end of the run that an end step waits for; `None` for a step that is part of the run.
     pub runs_on: Option<RunsOn>,
-    /// Whether the handler takes the flow's input, so that workers fetch it. Not part of the shape.
+    /// `true` if the handler takes the flow's input, so that workers fetch it. Not part of the
+    /// shape.
     pub needs_flow_input: bool,
 }
 
@@ -52,7 +53,7 @@ pub enum RunsOn {
     End,
 }
 
-/// How steps are spread over queues.
+/// The distribution of steps over queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QueueMode {
     /// Every step on the flow's queue.
@@ -126,8 +127,8 @@ pub enum SkipMode {
     SkipCascade,
 }
 
-/// What an element of a map step whose attempts are exhausted is to the step. Part of the shape,
-/// since it decides the type that dependents take.
+/// The effect, on a map step, of an element whose attempts are exhausted. Part of the shape, since
+/// it decides the type that dependents take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ElementFailure {
     /// A failure of the step: `when_exhausted` decides.

@@ -36,8 +36,8 @@ pub fn topological_order(dependencies: &[Vec<usize>]) -> Option<Vec<usize>> {
     (order.len() == dependencies.len()).then_some(order)
 }
 
-/// Cycles of which no two share an edge: whoever wants an order has to change at least one edge of
-/// each. Within a group of steps that wait for each other the shortest one comes first.
+/// Cycles of which no two share an edge, so each needs a change of at least one of its edges.
+/// Within a group of steps that wait for each other the shortest one comes first.
 ///
 /// Each step of a cycle depends on the next one, and the last one on the first; the first is the
 /// one declared first. A step that depends on itself is a cycle of one.

@@ -28,7 +28,7 @@ pub struct Step<'a> {
     pub when_unmet: SkipMode,
     /// The effect when a task has used up its attempts.
     pub when_exhausted: SkipMode,
-    /// What an element whose attempts are exhausted is to a map step.
+    /// The effect, on a map step, of an element whose attempts are exhausted.
     pub on_element_failure: ElementFailure,
     /// The end of the run that an end step waits for.
     pub runs_on: Option<RunsOn>,

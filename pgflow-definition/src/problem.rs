@@ -55,9 +55,9 @@ pub enum Part {
     Required,
     /// The pattern `if_not`.
     Forbidden,
-    /// What happens when the condition is not met.
+    /// The effect of an unmet condition.
     WhenUnmet,
-    /// What happens when the attempts are exhausted.
+    /// The effect of exhausted attempts.
     WhenExhausted,
     /// The end of the run that the step waits for.
     RunsOn,

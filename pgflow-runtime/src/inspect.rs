@@ -96,7 +96,7 @@ pub struct StepDetails {
     /// Its tasks, counted by status.
     #[sqlx(flatten)]
     pub tasks: TaskCounts,
-    /// When the run was started; of a step that runs when the run has ended, when that was.
+    /// The start of the run; for an end step, the end of the run.
     pub created_at: DateTime<Utc>,
     /// The time at which its tasks were queued.
     pub started_at: Option<DateTime<Utc>>,
@@ -104,15 +104,15 @@ pub struct StepDetails {
     /// when its run failed: its status stays `created` or `started`, and none of its tasks
     /// continues after the end of the run.
     pub ended_at: Option<DateTime<Utc>>,
-    /// Why it does not run, or that it does; none once it, or the run that it is part of, has
-    /// ended. The same as [`explain_step`].
+    /// The reason why it does not run, or that it does; none once it, or the run that it is part
+    /// of, has ended. The same as [`explain_step`].
     #[sqlx(json(nullable))]
     pub explanation: Option<StepExplanation>,
 }
 
 impl StepDetails {
-    /// How many elements a map that goes on without them (`on_element_failure = "null"`) has lost
-    /// so far; 0 when all of them failed, and the step with them.
+    /// The number of failed elements that a map with `on_element_failure = "null"` does without
+    /// so far; 0 if all of them failed, and the step with them.
     pub fn failed_elements(&self) -> i64 {
         let goes_on = matches!(self.status.as_str(), "started" | "completed");
         // A failure of any other step ends it.
@@ -269,7 +269,7 @@ pub struct RunningAttempt {
     /// The build of the application that the worker runs; none where that is not known.
     #[serde(default)]
     pub build: Option<String>,
-    /// When it started.
+    /// The time at which it started.
     pub started_at: DateTime<Utc>,
     /// The time at which recovery treats it as lost.
     pub overdue_at: DateTime<Utc>,

@@ -67,7 +67,7 @@ pub struct StoredStep {
     /// The effect when a task has used up its attempts.
     #[serde(serialize_with = "mode")]
     pub when_exhausted: SkipMode,
-    /// What an element whose attempts are exhausted is to a map step.
+    /// The effect, on a map step, of an element whose attempts are exhausted.
     #[serde(serialize_with = "element_failure")]
     pub on_element_failure: ElementFailure,
     /// The end of the run that it waits for; none for a step that is part of the run.

@@ -10,7 +10,7 @@ use sqlx::postgres::PgPool;
 use uuid::Uuid;
 
 use crate::support::TestDb;
-use crate::support::flows::{drain, start, step};
+use crate::support::flows::{claim_one, complete, drain, start, step};
 use crate::support::invariants::assert_invariants;
 use crate::support::runs::database_with;
 
@@ -60,6 +60,22 @@ async fn a_call_removes_a_batch_and_the_count_agrees() {
     assert_eq!(removed, [2, 1, 0]);
     assert_eq!(counted(&db.pool, 15 * DAY).await, [0, 0]);
     assert_eq!(counted(&db.pool, Duration::ZERO).await, [1, 3]);
+    assert_invariants(&db.pool).await;
+}
+
+#[tokio::test]
+async fn a_run_whose_end_step_is_at_work_is_neither_counted_nor_removed() {
+    let (db, worker) = database_with(&[step("work"), step("tidy").on("end")]).await;
+    let id = start(&db.pool, "f", json!({})).await;
+    let work = claim_one(&db.pool, worker).await;
+    complete(&db.pool, &work, json!(1)).await;
+    let tidy = claim_one(&db.pool, worker).await;
+    age(&db.pool, id, 40).await;
+    assert_eq!(counted(&db.pool, 15 * DAY).await, [0, 0]);
+    assert_eq!(prune(&db.pool, 15 * DAY, 2).await.expect("none"), 0);
+    complete(&db.pool, &tidy, json!(1)).await;
+    assert_eq!(counted(&db.pool, 15 * DAY).await, [1, 2]);
+    assert_eq!(prune(&db.pool, 15 * DAY, 2).await.expect("removed"), 1);
     assert_invariants(&db.pool).await;
 }
 

@@ -52,7 +52,7 @@ impl Model {
         Elements::Each(elements)
     }
 
-    /// Whether a step does without a task that failed.
+    /// Returns `true` if a step does without a task that failed.
     fn does_without(&self, step: usize, status: TaskStatus) -> bool {
         self.flow.steps[step].is_tolerant && status == TaskStatus::Failed
     }

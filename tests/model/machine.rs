@@ -291,8 +291,8 @@ impl Model {
 }
 
 impl Model {
-    /// What a map that does without failed elements makes of one: nothing, while it waits for
-    /// others; its end, when it does not; a failure of all, with an error of their own. The failure
+    /// Applies the failure of a task. A map that does without failed elements continues while it
+    /// waits for others, then ends; if all failed, it fails with an error of its own. The failure
     /// of a task of any other step is that of the step.
     fn fail_element(&mut self, key: TaskKey, error: Text) -> Option<Text> {
         let TaskKey { run, step, index } = key;

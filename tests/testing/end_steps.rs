@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{assert_nothing_left, outcomes};
 use crate::support::TestDb;
 
-/// What end steps were given, in the order of their calls.
+/// The ends that end steps received, in the order of their calls.
 type Seen = Mutex<Vec<String>>;
 
 struct Orders;

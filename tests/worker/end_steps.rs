@@ -11,7 +11,7 @@ use crate::support::invariants::assert_invariants;
 use crate::support::rows::count;
 use crate::support::{TestDb, eventually};
 
-/// What end steps were given.
+/// The ends that end steps received.
 type Seen = Arc<Mutex<Vec<String>>>;
 
 /// One flow, with one queue and with a queue for each step.

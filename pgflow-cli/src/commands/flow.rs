@@ -171,8 +171,8 @@ fn has_options(step: &ShownStep<'_>) -> bool {
     .any(Option::is_some)
 }
 
-/// The mode, and the value of an element that fails where its map goes on. Empty for an end step,
-/// whose failure changes no run.
+/// The mode, and the value of a failed element if its map continues. Empty for an end step, whose
+/// failure changes no run.
 fn when_exhausted(step: &StoredStep) -> String {
     let mode = step.when_exhausted.as_str();
     match (step.runs_on, step.on_element_failure) {

@@ -5,7 +5,7 @@ use crate::condition;
 use crate::problem::{ConditionProblem, ProblemKind};
 
 pub(super) fn check(report: &mut Report<'_>) {
-    // That an end step has any is the mistake.
+    // The mistake is that an end step has any.
     for (index, step) in report.steps().filter(|(_, step)| step.runs_on.is_none()) {
         for (part, text) in step.condition.patterns() {
             let problems = match condition::read(text) {

@@ -25,7 +25,7 @@ fn known_dependencies(
     step: &StepDefinition<'_>,
 ) -> Vec<usize> {
     if step.runs_on.is_some() {
-        // That it has any is the mistake.
+        // The mistake is that it has any.
         return Vec::new();
     }
     let count = (0..step.depends_on.len())

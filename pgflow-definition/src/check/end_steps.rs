@@ -20,7 +20,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     }
 }
 
-/// What an end step has, though only steps that are part of the run can.
+/// The parts of an end step that only steps of the run can have.
 fn parts_of_the_run(step: &StepDefinition<'_>) -> impl Iterator<Item = Part> {
     let dependencies = !step.depends_on.is_empty() && step.kind == StepKind::Single;
     [

@@ -1,4 +1,4 @@
-//! Where conditions and modes may stand, and the bounds of options.
+//! The steps that may have conditions and modes, and the bounds of options.
 
 use super::Report;
 use crate::StepDefinition;

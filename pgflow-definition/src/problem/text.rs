@@ -58,13 +58,13 @@ impl Display for Problem {
             } => unknown(f, subject, *part, name, differs_in_case.as_deref()),
             ProblemKind::SelfDependency => write!(
                 f,
-                "{subject} {} itself, so it could never start; another step was expected; \
-                 name one, or remove the dependency",
+                "{subject} {} itself, so it could never start; name another step, or remove the \
+                 dependency",
                 verb(*part)
             ),
             ProblemKind::DuplicateDependency { name } => write!(
                 f,
-                "{subject} lists {} twice; each dependency is listed once; remove the second",
+                "{subject} lists {} twice; remove one of them",
                 Quoted(name)
             ),
             ProblemKind::Cycle(edges) => cycle(f, edges),
@@ -81,9 +81,9 @@ impl Display for Problem {
             ),
             ProblemKind::NoElements => write!(
                 f,
-                "{subject} has `on_element_failure = \"null\"`, but no elements: it is not a map step; remove \
-                 the mode, or make the step a map step with `map = ..`; what follows when the one task \
-                 of a step fails is set with `when_exhausted`"
+                "`on_element_failure` is only for steps with `map`, and {subject} has none; remove it, or \
+                 write `map = ..`; to choose what follows when the step itself fails, use \
+                 `when_exhausted`"
             ),
             ProblemKind::EndStepWithPart { runs_on } => write!(
                 f,
@@ -189,9 +189,7 @@ fn cycle(f: &mut Formatter<'_>, edges: &[CycleEdge]) -> fmt::Result {
     if let Some(first) = edges.first() {
         write!(f, "{}", Quoted(&first.slug))?;
     }
-    f.write_str(
-        "; dependencies must not lead back to the step that they start from; remove one of them",
-    )
+    f.write_str("; remove one of these dependencies")
 }
 
 fn condition(

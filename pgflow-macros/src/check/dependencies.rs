@@ -26,28 +26,29 @@ pub(super) fn check(flow: &Flow<'_>, index: usize, errors: &mut Errors) {
     if let (Some(source), Some(MapOver::Input(_))) = (&step.args.map, step.map)
         && !source.is_settled
     {
-        written(step, &source.written, "input", errors);
+        written(flow, step, &source.written, "input", errors);
     }
     for edge in &step.edges {
         if let (Some(tokens), Some(_)) = (&edge.written, edge.step()) {
-            written(step, tokens, &edge.at.to_string(), errors);
+            written(flow, step, tokens, &edge.at.to_string(), errors);
         }
         let name = &edge.at;
         let message = match edge.link {
             Link::Unknown { similar } => unknown(flow, index, edge, similar),
             Link::NotAStep => format!(
-                "`{name}` is a function here, but not a step\n\nhelp: add `#[step]` above it"
+                "`{name}` is a function here, but not a step\n\nhelp: {}",
+                taken(flow, step, edge).unwrap_or_else(|| "add `#[step]` above it".to_owned())
             ),
             Link::Constant => format!(
-                "`{name}` is a constant here, and a step was expected\n\nhelp: {}",
-                other_steps(flow, index)
+                "`{name}` is a constant here, not a step\n\nhelp: {}",
+                taken(flow, step, edge).unwrap_or_else(|| other_steps(flow, index))
             ),
             Link::Outside => {
                 let written = edge.written.clone().unwrap_or_default();
                 let message = format!(
-                    "`{}` is outside of this flow, and a step depends on steps of its own flow only\n\nhelp: {}",
+                    "`{}` is not a step of this flow; a step can depend only on steps of its own flow\n\nhelp: {}",
                     show(&written),
-                    other_steps(flow, index)
+                    taken(flow, step, edge).unwrap_or_else(|| other_steps(flow, index))
                 );
                 errors.on(written, message);
                 continue;
@@ -76,50 +77,72 @@ fn no_step(flow: &Flow<'_>, step: &Step<'_>) -> String {
 }
 
 /// A step that is not named by its function.
-fn written(step: &Step<'_>, written: &TokenStream, name: &str, errors: &mut Errors) {
-    let message = if step.map.is_some() {
+fn written(
+    flow: &Flow<'_>,
+    step: &Step<'_>,
+    written: &TokenStream,
+    name: &str,
+    errors: &mut Errors,
+) {
+    let text = show(written);
+    let unquoted = text.trim_matches('"');
+    let is_slug_of =
+        |step: &Step<'_>| step.name == name && step.slug == unquoted && name != unquoted;
+    let message = if flow.steps.iter().any(is_slug_of) {
+        format!("`{unquoted}` is the slug of step `{name}`; write the function's name: `{name}`")
+    } else if unquoted == name && unquoted.len() < text.len() {
+        format!("steps are named without quotes: write `{name}`")
+    } else if step.map.is_some() {
         format!("`map` takes the name of one step: write `map = {name}`")
     } else {
-        format!(
-            "steps are named by their function: write `{name}` instead of `{}`",
-            show(written)
-        )
+        format!("a step is named by its function: write `{name}` instead of `{text}`")
     };
     errors.on(written, message);
 }
 
 fn unknown(flow: &Flow<'_>, index: usize, edge: &Edge, similar: Option<usize>) -> String {
     let (name, step) = (&edge.at, &flow.steps[index]);
-    let help = match (name.unraw().to_string().as_str(), similar) {
-        ("input", _) => {
-            "every step can take the flow's input as a parameter `input`; it is not a dependency"
+    let word = name.unraw().to_string();
+    let value = match word.as_str() {
+        "input" => Some("the flow's input"),
+        "state" => Some("the flow's state"),
+        "ctx" => Some("the context of an attempt"),
+        "item" => Some("an element of a list"),
+        _ => None,
+    };
+    let problem = match value {
+        Some(value) => format!("`{name}` is {value}, not a step"),
+        None => format!("there is no step `{name}` in this flow"),
+    };
+    let help = match (value, similar) {
+        _ if edge.taken.is_some() => taken(flow, step, edge).unwrap_or_default(),
+        (Some(_), _) if word == "item" => {
+            "a map step takes an element as a parameter `item`: name the list, as in `map = input`"
                 .to_owned()
         }
-        ("state", _) => {
-            "every step can take the flow's state as a parameter `state`; it is not a dependency"
-                .to_owned()
+        (Some(_), _) if step.edges.len() == 1 => {
+            format!("remove `depends_on`: the parameter `{name}` is enough")
         }
-        ("ctx", _) => {
-            "every step can take its context as a parameter `ctx`; it is not a dependency".to_owned()
-        }
-        ("item", _) => "a map step takes an element of a list as a parameter `item`: name that list instead, as in `map = input`".to_owned(),
-        (_, _) if edge.taken.is_some() => {
-            let taken = edge.taken.map_or("", |taken| flow.steps[taken].name.as_str());
-            format!(
-                "`{}` takes `{taken}`, which is not listed: write that name here",
-                step.name
-            )
-        }
-        (_, Some(similar)) => format!(
+        (Some(_), _) => format!("remove it from the list: the parameter `{name}` is enough"),
+        (None, Some(similar)) => format!(
             "a step with a similar name exists: `{}`",
             flow.steps[similar].name
         ),
-        (word, None) if step.map.is_some() && nearest(word, ["input"]).is_some() => {
+        (None, None) if step.map.is_some() && nearest(&word, ["input"]).is_some() => {
             "did you mean `input`, the flow's input?".to_owned()
         }
-        (_, None) => other_steps(flow, index),
+        (None, None) => other_steps(flow, index),
     };
-    format!("there is no step `{name}` in this flow\n\nhelp: {help}")
+    format!("{problem}\n\nhelp: {help}")
+}
+
+/// The step that only a parameter names.
+fn taken(flow: &Flow<'_>, step: &Step<'_>, edge: &Edge) -> Option<String> {
+    let taken = &flow.steps[edge.taken?].name;
+    Some(format!(
+        "`{}` takes `{taken}`: write `{taken}` here",
+        step.name
+    ))
 }
 
 fn other_steps(flow: &Flow<'_>, index: usize) -> String {

@@ -18,13 +18,13 @@ pub(super) fn check(step: &Step<'_>, errors: &mut Errors) {
     for attr in &step.source.param_conditions {
         errors.on(
             attr,
-            "a parameter of a step can't be conditional: every build of a flow must take the same values; remove the attribute",
+            "`#[cfg]` can't be put on a parameter of a step: every build of a flow must take the same values; remove it",
         );
     }
     for attr in &step.source.conditions {
         errors.on(
             attr,
-            "a step can't be conditional: every build of a flow must have the same steps; remove the attribute, or put it on statements of the body",
+            "`#[cfg]` can't be put on a step: every build of a flow must have the same steps; remove it, or use it inside the function",
         );
     }
     for input in &sig.inputs {

@@ -32,7 +32,7 @@ pub(super) fn message(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String
             Some(_) => "add `#[step]` above it".to_owned(),
             None => format!(
                 "add `#[step]` above it and name it here: {}",
-                depend_on(step, key)
+                depend_on(flow, step, key)
             ),
         };
         return format!("`{key}` is a function here, but not a step\n\nhelp: {help}");
@@ -57,17 +57,20 @@ fn not_a_dependency(flow: &Flow<'_>, step: &Step<'_>, key: &str) -> String {
             source.name,
             quoted(candidates(flow, step))
         ),
-        None => format!("add it: {}", depend_on(step, key)),
+        None => format!("add it: {}", depend_on(flow, step, key)),
     }
 }
 
-fn depend_on(step: &Step<'_>, key: &str) -> String {
+/// The list of dependencies with one more, and with the steps that its wrong names stand for.
+fn depend_on(flow: &Flow<'_>, step: &Step<'_>, key: &str) -> String {
     match &step.args.depends_on {
-        Some(listed) => {
-            let listed: Vec<String> = (listed.iter())
-                .map(|mention| mention.function_name().to_string())
-                .collect();
-            format!("`depends_on = [{}, {key}]`", listed.join(", "))
+        Some(_) => {
+            let listed = step.edges.iter().map(|edge| match edge.meant() {
+                Some(meant) => flow.steps[meant].name.clone(),
+                None => edge.at.to_string(),
+            });
+            let names: Vec<String> = listed.chain([key.to_owned()]).collect();
+            format!("`depends_on = [{}]`", names.join(", "))
         }
         None => format!("`#[step(depends_on = [{key}])]`"),
     }
@@ -108,7 +111,7 @@ fn help(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String {
     if let Some(other) = nearest(key, other_steps(flow, step)) {
         return format!(
             "did you mean the step `{other}`? Then depend on it: {}",
-            depend_on(step, other)
+            depend_on(flow, step, other)
         );
     }
     let names = candidates(flow, step);

@@ -157,7 +157,14 @@ fn one(
     if keys.given.contains(&key) {
         return Err(syn::Error::new(
             key.span(),
-            format!("`{name}` is given twice; each argument is given once; remove one"),
+            if word.first == key {
+                format!("`{name}` is given twice; keep one of them")
+            } else {
+                format!(
+                    "`{}` is `{name}`, which is given already; keep one of them",
+                    word.first
+                )
+            },
         ));
     }
     keys.given.push(key.clone());

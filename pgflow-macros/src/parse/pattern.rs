@@ -155,7 +155,7 @@ fn entries(object: ParseStream<'_>) -> syn::Result<Vec<Entry>> {
         if entries.iter().any(|other| other.key == key) {
             return Err(syn::Error::new(
                 at,
-                format!("key `{key}` is given twice; each key is given once; remove one"),
+                format!("key `{key}` is given twice; keep one of them"),
             ));
         }
         colon(object, &key, at)?;

@@ -75,13 +75,14 @@ pub struct StepSnapshot {
     pub status: StepStatus,
     /// The number of its tasks; unknown for a map step whose source has not completed.
     pub initial_tasks: Option<i32>,
-    /// How many of them the step waits for; none before the step starts, and of a skipped step.
+    /// The number of tasks that the step still waits for; none before the step starts, and of a
+    /// skipped step.
     pub remaining_tasks: Option<i32>,
-    /// How many of them have failed, of a map step that does without them (`on_element_failure =
-    /// "null"`).
+    /// The number of its failed tasks, if it is a map step that does without them
+    /// (`on_element_failure = "null"`).
     #[serde(default)]
     pub failed_tasks: i32,
-    /// How many of its dependencies have neither completed nor been skipped.
+    /// The number of its dependencies that have neither completed nor been skipped.
     pub remaining_deps: i32,
     /// Its output; none until it has completed, and for JSON null.
     pub output: Option<Box<RawValue>>,
@@ -223,7 +224,7 @@ pub struct TaskCounts {
     pub total: u64,
     /// The number of completed tasks.
     pub completed: u64,
-    /// How many of them have failed, of a map step that does without them (`on_element_failure =
+    /// The number of failed tasks of a map step that does without them (`on_element_failure =
     /// "null"`).
     pub failed: u64,
 }

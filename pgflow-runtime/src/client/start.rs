@@ -96,7 +96,7 @@ pub trait StartFlow: Flow {
 
 impl<F: Flow> StartFlow for F {}
 
-/// What a run can be started on: every executor of Postgres.
+/// An executor that a run can be started on: every executor of Postgres.
 #[diagnostic::on_unimplemented(
     message = "a run can't be started on `{Self}`",
     label = "expected a `&PgPool`, a `&mut PgConnection`, or `&mut *transaction`",

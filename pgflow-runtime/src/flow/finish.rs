@@ -61,7 +61,7 @@ pub fn alias<R: NamesItsOutput>() -> HandlerFuture<'static> {
     poison()
 }
 
-/// Encodes an output; one that can't be stored would fail again, so it fails for good.
+/// Encodes an output; one that can't be stored would fail again, so it fails permanently.
 pub fn finish<T, E, R>(returned: R, codec: &Codec<T>) -> Result<Box<RawValue>, StepError>
 where
     R: StepReturn<T, E>,

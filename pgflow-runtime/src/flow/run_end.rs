@@ -38,7 +38,7 @@ pub enum RunStatus {
 #[derive(Clone, Deserialize)]
 #[non_exhaustive]
 pub struct RunEnd {
-    /// How the run ended; never [`Started`](RunStatus::Started).
+    /// The status with which the run ended; never [`Started`](RunStatus::Started).
     pub status: RunStatus,
     /// The slug of the step that failed the run, if one did.
     pub failed_step: Option<String>,

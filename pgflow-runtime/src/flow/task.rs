@@ -72,7 +72,7 @@ impl<'a> Task<'a> {
         read(self, Origin::Element, self.input, codec)
     }
 
-    /// How the run ended, for a step that runs after it.
+    /// The end of the run, for a step that runs after it.
     #[doc(hidden)]
     pub fn end(&self) -> Result<Required<RunEnd>, StepError> {
         match decode(self.input) {

@@ -77,7 +77,7 @@ pub(crate) fn build_of<F: Flow>() -> Option<&'static str> {
     F::__BUILD.filter(|build| !build.is_empty())
 }
 
-/// What threads can share: the state of a flow.
+/// The requirement for the state of a flow: threads can share it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be the state of a flow, which threads share",
     label = "needs to be `Send`, `Sync` and free of borrowed data",

@@ -64,7 +64,7 @@ impl<T: Serialize + ?Sized> Serialize for Watched<'_, T> {
     }
 }
 
-/// Where a whole value is written.
+/// The serializer that writes a whole value.
 pub(super) type JsonWriter<'w> = Watch<'w, &'w mut serde_json::Serializer<&'w mut Vec<u8>>>;
 
 /// Writes with `inner`, whose compound values it wraps as well.

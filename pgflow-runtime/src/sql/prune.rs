@@ -37,7 +37,12 @@ pub(crate) async fn count_prunable(
          from pgflow.runs run \
          cross join lateral (select count(*) from pgflow.step_tasks task where task.run_id = run.run_id) tasks \
          where run.status <> 'started' \
-           and coalesce(run.completed_at, run.failed_at) < now() - least($1, interval '1000 years')",
+           and coalesce(run.completed_at, run.failed_at) < now() - least($1, interval '1000 years') \
+           and not (run.has_end_steps and exists ( \
+               select from pgflow.steps step \
+               join pgflow.step_states state on state.run_id = run.run_id and state.step_slug = step.step_slug \
+               where step.flow_slug = run.flow_slug and step.runs_on is not null and state.status = 'started' \
+           ))",
     )
     .bind(interval(older_than))
     .fetch_one(executor)

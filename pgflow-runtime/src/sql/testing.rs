@@ -159,7 +159,7 @@ pub(crate) async fn tasks(
     .await?)
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// It has not ended.
@@ -170,7 +170,7 @@ pub(crate) enum Progress {
     Over,
 }
 
-/// How far a run is; None for an unknown run.
+/// Returns the progress of a run; None for an unknown run.
 pub(crate) async fn progress(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,

@@ -24,7 +24,7 @@ use crate::{
 /// task to its queue.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 
-/// How long it may take to look up which build wrote a value.
+/// The longest time to look up which build wrote a value.
 const LOOK_UP: Duration = Duration::from_secs(2);
 
 /// An attempt that has ended, to be recorded.
@@ -153,7 +153,7 @@ pub(crate) async fn run_with(
     }
 }
 
-/// Says which builds are at odds, where a stored value could not be read.
+/// Names the builds in the error of an attempt that could not read a stored value.
 async fn name_builds(error: &mut StepError, build: Option<&str>, pool: &PgPool, run_id: Uuid) {
     let Some(unreadable) = error.unreadable() else {
         return;

@@ -189,7 +189,8 @@ macro_rules! option_functions {
             self
         }
 
-        /// Whether starting applies pending migrations of schema `pgflow` first; no by default.
+        /// Sets whether starting applies pending migrations of schema `pgflow` first; no by
+        /// default.
         pub fn migrate(mut self, migrate: bool) -> Self {
             self.$($settings).+.migrate = Some(migrate);
             self

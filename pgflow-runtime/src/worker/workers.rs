@@ -81,7 +81,7 @@ impl Workers {
         self
     }
 
-    /// The name of the build that the workers run, all but those that were told themselves. See
+    /// The name of the build that the workers run, except those with a name of their own. See
     /// [`FlowWorker::build`].
     pub fn build(mut self, build: impl Into<String>) -> Self {
         self.group.build(build.into());

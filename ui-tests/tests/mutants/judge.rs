@@ -241,8 +241,8 @@ pub fn internal_name(names: &Names, error: &Diagnostic, text: &str) -> Option<St
         .find_map(|message| names.internal_in(message, text, is_of_rustc))
 }
 
-/// Whether rustc names the trait and the function whose bound has failed. It does so below each
-/// such error, whatever the sentence of the trait says, and no attribute turns that off.
+/// Returns `true` if rustc names the trait and the function whose bound has failed. It does so
+/// below each such error, whatever the sentence of the trait says, and no attribute turns that off.
 fn names_the_bound(message: &str) -> bool {
     let is_of_trait = message.starts_with("the trait `") && message.contains("is not implemented");
     is_of_trait

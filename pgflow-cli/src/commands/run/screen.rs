@@ -134,7 +134,7 @@ fn coloured(status: &str) -> StyledObject<Cow<'_, str>> {
     }
 }
 
-/// How many of a map's tasks have ended.
+/// Draws the share of a map's tasks that have ended.
 fn bar(step: &StepDetails) -> String {
     let total = usize::try_from(step.initial_tasks.unwrap_or_default()).unwrap_or_default();
     let ended = step.tasks.completed + step.tasks.failed;

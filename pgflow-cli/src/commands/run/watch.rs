@@ -185,7 +185,7 @@ fn state(step: &StepDetails, run: &RunSummary) -> String {
 pub(super) fn progress(step: &StepDetails) -> Option<String> {
     let total = step.initial_tasks.filter(|_| step.step_type == "map")?;
     let mut parts = vec![format!("{}/{total}", step.tasks.completed)];
-    // What a map does without is its note.
+    // The note shows the elements that a map does without.
     let failed = match step.failed_elements() {
         0 => step.tasks.failed,
         _ => 0,

@@ -24,7 +24,7 @@ pub(super) fn note(step: &StepDetails, run: &RunSummary) -> String {
     parts.join("; ")
 }
 
-/// How many elements a map does without, as far as it is known yet.
+/// The number of elements that a map does without, as far as it is known yet.
 fn without(step: &StepDetails) -> Option<String> {
     let failed = step.failed_elements();
     let total = step.initial_tasks.filter(|_| failed > 0)?;
@@ -39,7 +39,7 @@ pub(super) fn kind(step: &StepDetails) -> String {
     }
 }
 
-/// How the end of its run left a step that had not ended: its status stays what it was.
+/// Describes a step that had not ended when its run did: its status does not change.
 fn left_by(step: &StepDetails, run: &RunSummary) -> Option<String> {
     run.ended_at.filter(|_| step.runs_on.is_none())?;
     match step.status.as_str() {
@@ -49,8 +49,8 @@ fn left_by(step: &StepDetails, run: &RunSummary) -> Option<String> {
     }
 }
 
-/// How long it took, or has taken until now; none before it starts. Nothing of a step goes on after
-/// the end of its run, but for an end step.
+/// Returns its duration, so far if it is still running; none before it starts. No step except an
+/// end step continues after the end of its run.
 pub(super) fn took(step: &StepDetails, run: &RunSummary) -> Option<String> {
     Some(table::duration(
         step.started_at?,

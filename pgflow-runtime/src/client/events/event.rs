@@ -13,7 +13,7 @@ use crate::{
 ///
 /// Each happens at most once in a run, except [`StepProgressed`](Self::StepProgressed). The end of
 /// the run is the last one, so there is none of a step with `on = failure` or `on = end`:
-/// [`RunHandle::snapshot`](crate::client::RunHandle::snapshot) shows what became of that.
+/// [`RunHandle::snapshot`](crate::client::RunHandle::snapshot) shows its state.
 ///
 /// # As JSON
 ///
@@ -63,7 +63,7 @@ pub enum RunEvent<S> {
     StepProgressed {
         /// The step: a map step, as others have one task.
         step: S,
-        /// How many of its tasks have completed and how many failed, of how many.
+        /// The numbers of its completed, failed and total tasks.
         tasks: TaskCounts,
     },
     /// All tasks of the step completed, or, of a map step that does without elements that fail,

@@ -127,8 +127,8 @@ impl<F: Flow> History<F> {
 }
 
 /// The states of the steps of the run by index; none where the database's definition of the flow
-/// has no such step. End steps have none either: the end of the run comes before them, and ends the
-/// events.
+/// has no such step. End steps have none either: the events end with the run, before end steps
+/// start.
 fn by_index<F: Flow>(seen: &RunSnapshot<F>) -> Result<States<'_>, ClientError> {
     let mut states = vec![None; F::Step::ALL.len()];
     for state in seen.steps() {
