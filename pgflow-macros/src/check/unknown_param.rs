@@ -41,7 +41,7 @@ pub(super) fn message(flow: &Flow<'_>, step: &Step<'_>, param: &Param) -> String
     format!("`{key}` is not something step `{name}` can take\n\nhelp: {help}")
 }
 
-/// What a step returns, as it is written.
+/// The output of a step, as it is written.
 fn output_type(flow: &Flow<'_>, name: &str) -> String {
     let index = flow.steps.iter().position(|step| step.name == *name);
     let output = index.and_then(|index| flow.output_type(index));

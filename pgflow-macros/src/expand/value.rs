@@ -52,7 +52,7 @@ pub(super) fn element_name(step: &Step<'_>) -> Ident {
     name_for("__Item_", step)
 }
 
-/// What an element is that did not fail; only for a map step that does without those that did.
+/// The type of an element that did not fail; only for a map step that goes on without failed ones.
 pub(super) fn some_name(step: &Step<'_>) -> Ident {
     name_for("__Some_", step)
 }

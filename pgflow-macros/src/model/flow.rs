@@ -118,9 +118,9 @@ impl<'s> Flow<'s> {
         steps.filter(|(_, step)| step.same_variant.is_none())
     }
 
-    /// Whether no step depends on this one, and it is no end step: its output is a part of the
-    /// flow's. Edges of a cycle, reported elsewhere, don't count, so that code that uses the output
-    /// goes on compiling.
+    /// Returns `true` if no step depends on this one, and it is no end step: its output is a part
+    /// of the flow's. Edges of a cycle, reported elsewhere, don't count, so that code that uses the
+    /// output goes on compiling.
     pub(crate) fn is_leaf(&self, index: usize) -> bool {
         let mut steps = self.steps.iter().enumerate();
         // A run has its output before its end steps run.

@@ -81,7 +81,7 @@ pub(super) struct Scope<'m> {
     pub(super) unreadable: &'m [String],
     pub(super) edges: &'m [Edge],
     pub(super) has_unreadable_edges: bool,
-    /// Whether the list of dependencies is empty, which is a mistake of its own.
+    /// `true` if the list of dependencies is empty, which is a mistake of its own.
     pub(super) has_no_edges: bool,
     pub(super) map: Option<MapOver>,
     pub(super) is_end_step: bool,
@@ -165,7 +165,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Where the type says that the end of the run is meant.
+    /// Reports a value that its type shows to be meant as the end of the run.
     fn of_end(&self, ty: &Type, binding: Binding) -> Binding {
         if !is_run_end(ty) {
             return binding;
@@ -258,7 +258,7 @@ fn variable(input: &FnArg) -> Option<&Ident> {
     }
 }
 
-/// Whether a type is written `RunEnd`, or a reference to it.
+/// Returns `true` if a type is written `RunEnd`, or a reference to it.
 fn is_run_end(ty: &Type) -> bool {
     match bare(ty) {
         Type::Reference(reference) => is_run_end(&reference.elem),
@@ -267,7 +267,7 @@ fn is_run_end(ty: &Type) -> bool {
     }
 }
 
-/// What is wrong whatever the name leads to.
+/// Returns the mistake that is one whatever the name leads to.
 fn mistake(written: &PatType, from: &From) -> Option<Mistake> {
     if let Some(ty) = impl_trait(&written.ty) {
         return Some(Mistake::ImplTrait(ty.to_token_stream()));

@@ -16,9 +16,9 @@ pub(super) struct Surroundings {
     pub(super) constants: Vec<String>,
     /// Steps that can't be read.
     pub(super) unreadable: Vec<String>,
-    /// Whether the name of one of those is missing: it may be any that is unknown.
+    /// `true` if the name of one of those is missing: it may be any that is unknown.
     pub(super) has_unnamed: bool,
-    /// What a path to a step may begin with: the flow, or the enum of its steps.
+    /// The beginnings of a path to a step: the flow, or the enum of its steps.
     pub(super) qualifiers: Vec<String>,
 }
 

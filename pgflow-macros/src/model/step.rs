@@ -97,7 +97,7 @@ impl<'s> Step<'s> {
             .any(|param| matches!(param.binding, Binding::Input))
     }
 
-    /// Whether the step runs when the run has ended, also when it can't be read on which end.
+    /// Returns `true` if the step runs when the run has ended, even if the end can't be read.
     pub(crate) fn is_end_step(&self) -> bool {
         self.args.key("on").is_some()
     }
@@ -125,7 +125,7 @@ impl<'s> Step<'s> {
         self.args.key("if").is_some() || self.args.key("if_not").is_some()
     }
 
-    /// Whether an element that fails is `None` for the dependents of this map.
+    /// Returns `true` if a failed element is `None` for the dependents of this map.
     pub(crate) fn is_tolerant(&self) -> bool {
         self.map.is_some() && self.args.on_element_failure == Some(ElementFailure::Null)
     }

@@ -76,8 +76,8 @@ pub(crate) fn is_unsized(ty: &Type) -> bool {
     }
 }
 
-/// What stands without a size where only types of a known size can: the type itself, or what an
-/// `Option` or a `Vec` holds.
+/// Returns the type of unknown size that stands where a size is needed: the type itself, or the
+/// argument of an `Option` or a `Vec`.
 pub(crate) fn unsized_part(ty: &mut Type) -> Option<&mut Type> {
     if is_unsized(ty) {
         return Some(ty);
@@ -184,7 +184,7 @@ fn replace_self(tokens: TokenStream, self_ty: &TokenStream) -> TokenStream {
     tokens.into_iter().map(replace).collect()
 }
 
-/// Whether a type holds a name.
+/// Returns `true` if a type holds a name.
 pub(crate) fn names(ty: &Type, name: &str) -> bool {
     fn any(tokens: TokenStream, name: &str) -> bool {
         tokens.into_iter().any(|token| match token {

@@ -42,7 +42,7 @@ fn mistake(attr: &Attribute, name: &Ident) -> syn::Error {
     )
 }
 
-/// Whether the attribute of a step names a function, or there is none that could.
+/// Returns `true` if the attribute of a step names a function, or if none could.
 fn is_named(items: &[Item], doubtful: &[(usize, TokenStream)], at: usize) -> bool {
     let Item::Step(function) = &items[at] else {
         return false;

@@ -100,7 +100,7 @@ fn begins_type(token: &TokenTree) -> bool {
     }
 }
 
-/// Where the parameters of a function without generics stand.
+/// The position of the parameters of a function without generics.
 fn parameters(tokens: &[TokenTree]) -> Option<usize> {
     let at = position(tokens, "fn")? + 2;
     let is_list = matches!(

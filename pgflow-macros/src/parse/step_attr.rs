@@ -184,7 +184,7 @@ fn remove(tokens: TokenStream, everywhere: bool) -> TokenStream {
     kept.into_iter().collect()
 }
 
-/// Whether there is something to remove inside of delimiters.
+/// Returns `true` if delimiters hold something to remove.
 fn holds_ours(tokens: TokenStream) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Group(group) => is_ours(&group) || holds_ours(group.stream()),

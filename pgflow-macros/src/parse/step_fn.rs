@@ -32,7 +32,7 @@ pub(crate) struct StepFn {
     pub(crate) param_conditions: Vec<Attribute>,
     /// The mistakes of its attributes.
     pub(super) mistakes: Vec<syn::Error>,
-    /// Whether the attribute is another word, which may be meant for `step`.
+    /// `true` if the attribute is another word, which may be meant for `step`.
     pub(super) is_misspelt: bool,
 }
 

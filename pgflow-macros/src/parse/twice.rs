@@ -29,7 +29,7 @@ pub(super) fn arguments(attr: &Attribute) -> TokenStream {
     }
 }
 
-/// What stands between commas.
+/// The tokens between commas.
 fn parts(arguments: TokenStream) -> Vec<Vec<TokenTree>> {
     let tokens: Vec<TokenTree> = arguments.into_iter().collect();
     let is_comma =
