@@ -85,30 +85,19 @@ impl Display for Problem {
                  write `map = ..`; to choose what follows when the step itself fails, use \
                  `when_exhausted`"
             ),
-            ProblemKind::EndStepWithPart { runs_on } => write!(
-                f,
-                "{subject} runs when the run has ended (`on = {}`), so it can have no `{part}`; it \
-                 gets the outputs of all completed steps from its parameter `end`; remove \
-                 `{part}`, or `on`",
-                runs_on.as_str()
-            ),
-            ProblemKind::DuplicateEndStep { runs_on, first } => {
-                let on = runs_on.as_str();
-                write!(
-                    f,
-                    "{subject} and step {} both run `on = {on}`; a flow has one such step at most; \
-                     do both in one step",
-                    Quoted(first)
-                )
+            ProblemKind::EndStepWithPart { runs_on } => {
+                end_step_with_part(f, subject, *part, runs_on.as_str())
             }
-            ProblemKind::EndStepAsDependency { name, runs_on } => write!(
+            ProblemKind::DuplicateEndStep { runs_on, first } => write!(
                 f,
-                "{subject} {} {}, which runs when the run has ended (`on = {}`); a step of the run \
-                 was expected; name one, or remove the dependency",
-                verb(*part),
-                Quoted(name),
+                "{subject} and step {} both run `on = {}`; a flow has one such step at most; do \
+                 both in one step",
+                Quoted(first),
                 runs_on.as_str()
             ),
+            ProblemKind::EndStepAsDependency { name, runs_on } => {
+                end_step_as_dependency(f, subject, *part, name, runs_on.as_str())
+            }
             ProblemKind::Condition(problem) => condition(f, subject, *part, problem),
             ProblemKind::Option {
                 name,
@@ -190,6 +179,35 @@ fn cycle(f: &mut Formatter<'_>, edges: &[CycleEdge]) -> fmt::Result {
         write!(f, "{}", Quoted(&first.slug))?;
     }
     f.write_str("; remove one of these dependencies")
+}
+
+fn end_step_with_part(
+    f: &mut Formatter<'_>,
+    subject: &Subject,
+    part: Part,
+    on: &str,
+) -> fmt::Result {
+    write!(
+        f,
+        "{subject} runs when the run has ended (`on = {on}`), so it can have no `{part}`; it gets \
+         the outputs of all completed steps from its parameter `end`; remove `{part}`, or `on`"
+    )
+}
+
+fn end_step_as_dependency(
+    f: &mut Formatter<'_>,
+    subject: &Subject,
+    part: Part,
+    name: &str,
+    on: &str,
+) -> fmt::Result {
+    write!(
+        f,
+        "{subject} {} {}, which runs when the run has ended (`on = {on}`); a step of the run was \
+         expected; name one, or remove the dependency",
+        verb(part),
+        Quoted(name)
+    )
 }
 
 fn condition(
