@@ -87,17 +87,7 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
             "`{name}` maps over `{key}`, so it gets one element at a time: name the parameter `item`"
         ),
         Mistake::SkippableOption(dependency) => {
-            let dependency = &flow.steps[*dependency];
-            let ok = dependency.output.as_ref().map(|output| show(&output.ok));
-            let ok = ok.unwrap_or_default();
-            return errors.on(
-                &param.ty,
-                format!(
-                    "`{0}` returns `{ok}` and may be skipped; a step that was skipped and one that returned `None` are not the same\n\nhelp: \
-                     take `{0}` as `Option<{ok}>`",
-                    dependency.name
-                ),
-            );
+            return errors.on(&param.ty, skippable_option(&flow.steps[*dependency]));
         }
         Mistake::EndOfUnendedRun => format!(
             "`{key}` is the end of the run, and `{name}` is part of it\n\nhelp: add `on = end` or `on = failure` to its `#[step(..)]`, and it \
@@ -122,6 +112,17 @@ fn report(flow: &Flow<'_>, step: &Step<'_>, param: &Param, mistake: &Mistake, er
     if let Some(name) = &param.name {
         errors.at(name.span(), message);
     }
+}
+
+/// The output of a step that may be skipped, and is an `Option` itself.
+fn skippable_option(dependency: &Step<'_>) -> String {
+    let ok = dependency.output.as_ref().map(|output| show(&output.ok));
+    let ok = ok.unwrap_or_default();
+    format!(
+        "`{0}` returns `{ok}` and may be skipped; a step that was skipped and one that returned `None` are not the same\n\nhelp: take `{0}` \
+         as `Option<{ok}>`",
+        dependency.name
+    )
 }
 
 /// Instead of a type without a size.

@@ -26,6 +26,10 @@ pub trait Stored: Sized + Send + Sync + 'static {
     /// Reads a value.
     fn decode(json: &RawValue) -> Result<Self, Misfit>;
     /// A list of values, to be written in one go.
+    #[expect(
+        clippy::ptr_arg,
+        reason = "a slice has no size, which `dyn AsJson` asks for"
+    )]
     fn list_as_json(list: &Vec<Self>) -> &dyn AsJson;
     /// Reads a list of values in one go.
     fn decode_list(json: &RawValue) -> Result<Vec<Self>, Misfit>;
@@ -34,6 +38,10 @@ pub trait Stored: Sized + Send + Sync + 'static {
     /// Reads a value that may be missing.
     fn decode_option(json: &RawValue) -> Result<Option<Self>, Misfit>;
     /// A list of such values, to be written in one go.
+    #[expect(
+        clippy::ptr_arg,
+        reason = "a slice has no size, which `dyn AsJson` asks for"
+    )]
     fn options_as_json(list: &Vec<Option<Self>>) -> &dyn AsJson;
     /// Reads a list of such values in one go.
     fn decode_options(json: &RawValue) -> Result<Vec<Option<Self>>, Misfit>;
