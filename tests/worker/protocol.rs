@@ -66,7 +66,7 @@ async fn expect_start(database: &TestDb, release: Release) {
 
 #[tokio::test]
 async fn the_release_before_is_the_one_that_the_cells_are_about() {
-    assert_eq!((LATEST_VERSION, PROTOCOL_VERSION), (11, 2));
+    assert_eq!((LATEST_VERSION, PROTOCOL_VERSION), (12, 2));
     assert_eq!((OLD.migration, OLD.protocol), (2, 1));
 }
 
