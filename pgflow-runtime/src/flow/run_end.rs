@@ -147,9 +147,11 @@ mod tests {
         assert_eq!(end.output(Step("parse")), Ok(Some(vec![1, 2])));
         assert_eq!(end.output::<u8>(Step("report")), Ok(None));
         let error = end.output::<Vec<bool>>(Step("parse")).expect_err("numbers");
-        assert_eq!(
-            error.to_string(),
-            "output of step `parse`: at `[0]`: invalid type (a number), expected a boolean (line 1, column 2)"
+        assert!(
+            error
+                .to_string()
+                .starts_with("output of step `parse`: at `[0]`: invalid type "),
+            "{error}"
         );
     }
 
