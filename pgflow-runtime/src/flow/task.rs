@@ -247,7 +247,7 @@ mod tests {
         assert!(
             error
                 .message()
-                .starts_with("the end of the run (`end`): at `status`:")
+                .contains("the end of the run (`end`): at `status`:")
         );
         assert!(!error.message().contains("hunter2"));
     }
