@@ -5,7 +5,7 @@
 set local lock_timeout = '10s';
 
 alter table pgflow.steps
-    -- What an element whose attempts are exhausted is to its map: fail, a failure of the step; null, a null in the
+    -- The effect of an element whose attempts are exhausted: fail, a failure of the step; null, a null in the
     -- step's output.
     add column on_element_failure text not null default 'fail',
     add constraint on_element_failure_is_valid check (on_element_failure in ('fail', 'null')),

@@ -20,7 +20,7 @@ alter table pgflow.steps
 create unique index idx_steps_runs_on on pgflow.steps (flow_slug, runs_on) where runs_on is not null;
 
 alter table pgflow.runs
-    -- Whether the flow has end steps: known with the run's row, so the end of a run of any other flow
+    -- True if the flow has end steps: known with the run's row, so the end of a run of any other flow
     -- costs no look-up.
     add column has_end_steps boolean not null default false;
 
@@ -56,7 +56,7 @@ begin
         -- Bodies qualify their parameters with the function's name.
         execute regexp_replace(pg_get_functiondef(v_old), '\madd_step\.', '_add_step_at_level_11.', 'g');
     end if;
-    -- What the last file left for calls that were in flight then. When it is applied together with this
+    -- Functions that the last file left for calls that were in flight then. When it is applied together with this
     -- one, they still may be.
     if exists (select from pgflow.schema_migrations m where m.version = 9 and m.applied_at < now()) then
         drop function if exists pgflow._create_flow_at_level_8(text, int, int, int);

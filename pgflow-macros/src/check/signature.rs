@@ -123,7 +123,7 @@ fn output(step: &Step<'_>, mistake: &OutputMistake, errors: &mut Errors) {
                 swapped(ty)
             ),
         ),
-        // Whether it is an alias, or lacks its arguments, is for rustc to say.
+        // An alias and a type without arguments look alike here: rustc reports which it is.
         OutputMistake::Alias(_) => {}
         OutputMistake::NullElement(ty) => {
             let help = match bare(ty) {

@@ -57,7 +57,7 @@ impl RunEnd {
     ///
     /// # Errors
     ///
-    /// When the stored output is not a `T`.
+    /// Fails if the stored output is not a `T`.
     pub fn output<T: DeserializeOwned>(&self, step: impl StepId) -> Result<Option<T>, DecodeError> {
         let slug = step.slug();
         let Some(json) = self.outputs.get(slug) else {
@@ -91,7 +91,7 @@ impl RunEnd {
     ///
     /// # Panics
     ///
-    /// When the output does not serialise to JSON.
+    /// Panics if the output does not serialise to JSON.
     #[track_caller]
     #[must_use]
     pub fn with_output(mut self, step: impl StepId, output: &impl Serialize) -> Self {

@@ -58,10 +58,7 @@ impl<'s, T> FromSlot<'s, Required<T>> for T {
 #[diagnostic::do_not_recommend]
 impl<'s, T> FromSlot<'s, Required<T>> for &'s T {
     fn from_slot(slot: &'s mut Required<T>) -> &'s T {
-        match &slot.0 {
-            Some(value) => value,
-            None => used_twice(),
-        }
+        slot.value()
     }
 }
 

@@ -175,7 +175,7 @@ pub(crate) async fn progress(
     executor: impl PgExecutor<'_>,
     run_id: Uuid,
 ) -> Result<Option<Progress>, CallError> {
-    // What is active when a run has ended belongs to an end step.
+    // A task that is active when a run has ended belongs to an end step.
     let row: Option<(bool, bool)> = sqlx::query_as(
         "select r.status <> 'started', \
                 r.status <> 'started' and r.has_end_steps and exists ( \

@@ -3,7 +3,6 @@
 use std::{iter::zip, marker::PhantomData};
 
 use chrono::{DateTime, Utc};
-use pgflow_definition::StepDefinition;
 
 use super::{event::RunEvent, moments::moments};
 use crate::{
@@ -139,8 +138,8 @@ fn by_index<F: Flow>(seen: &RunSnapshot<F>) -> Result<States<'_>, ClientError> {
             flow: F::DEFINITION.slug,
             step: slug.to_owned(),
         })?;
-        let is_end_step = |step: &StepDefinition<'_>| step.slug == slug && step.runs_on.is_some();
-        if !F::DEFINITION.steps.iter().any(is_end_step) {
+        let step = F::DEFINITION.steps.get(index);
+        if step.is_none_or(|step| step.runs_on.is_none()) {
             states[index] = Some(state);
         }
     }
